@@ -1,0 +1,60 @@
+# Every target sets up what it needs in .venv: a machine with Python (3.11 or newer), pip and make is enough.
+# Stamps in .venv remember what is installed, so a repeat starts at once; each set of extras has its own.
+
+PYTHON ?= python3
+VENV   := .venv
+BIN    := $(VENV)/bin
+PIP    := $(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt
+JOBS   ?= 2
+PYTEST := $(BIN)/python -m pytest -n $(JOBS)
+
+.DEFAULT_GOAL := help
+.PHONY: help demo test test-all lint docs bench reproduce clean
+
+help:           ## this list
+	@grep -E '^[a-z-]+: .*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## */\t/' | expand -t 12
+
+demo: $(VENV)/.core            ## compare two models on the sine data and say where the report is
+	$(BIN)/supermodel demo
+
+test: $(VENV)/.test            ## ruff and the default tests: what .ci/run calls
+	$(BIN)/ruff check .
+	$(PYTEST) -m "not slow"
+
+test-all: $(VENV)/.test-all    ## all tests, the slow ones and those of every adapter as well
+	$(PYTEST)
+
+lint: $(VENV)/.lint            ## ruff (rules and format) and mypy
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+
+docs: $(VENV)/.docs            ## the documentation, into site/; any warning is an error
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
+	@echo "open site/index.html"
+
+bench: $(VENV)/.bench          ## the benchmarks
+	$(BIN)/python -m benchmarks
+
+reproduce: $(VENV)/.nested     ## every experiment of the paper; make reproduce ARGS=--fast for two minutes
+	$(BIN)/supermodel reproduce $(ARGS)
+
+clean:                         ## remove all that the targets made
+	rm -rf $(VENV) site .pytest_cache .mypy_cache .ruff_cache .hypothesis
+
+$(VENV)/bin/python:
+	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "supermodel needs Python 3.11 or newer, this is " + sys.version)'
+	$(PYTHON) -m venv $(VENV)
+
+$(VENV)/.core: pyproject.toml constraints.txt | $(VENV)/bin/python
+	$(PIP) -e .
+	@touch $@
+
+# .venv/.<extra> for each extra that a target asks for.
+$(VENV)/.test $(VENV)/.test-all $(VENV)/.lint $(VENV)/.docs $(VENV)/.nested: $(VENV)/.%: pyproject.toml constraints.txt | $(VENV)/bin/python
+	$(PIP) -e ".[$*]"
+	@touch $@
+
+$(VENV)/.bench: pyproject.toml constraints.txt | $(VENV)/bin/python
+	$(PIP) -e ".[nested,dask]"
+	@touch $@

@@ -1,0 +1,161 @@
+r"""What can be said of a record: correlation, convergence, occupancy, and the weight of tails.
+
+Plain arrays have chains first: `x` is (chains, draws). NaN stays NaN; a series that never moves has no
+autocorrelation time (NaN: nothing is known of it), and no effective size ever exceeds the number of draws.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+from scipy.special import ndtri
+from scipy.stats import rankdata
+
+from supermodel.estimation.conditional import weights_of
+from supermodel.estimation.correlation import as_chains, autocorrelation_time, is_constant
+from supermodel.estimation.correlation import autocorrelation as autocorrelation
+from supermodel.estimation.correlation import covariance_of_means as covariance_of_means
+from supermodel.estimation.correlation import effective_size as effective_size
+from supermodel.estimation.correlation import mcse as mcse
+
+if TYPE_CHECKING:
+    from supermodel.sampling.draws import Draws
+
+def split_rhat(x: np.ndarray, rank_normalized: bool = False) -> float:
+    r"""$\hat R = \sqrt{\frac{n-1}{n} + \frac{B}{nW}}$ of the half chains; 1 when they agree, and the paper asks for < 1.05.
+
+    `rank_normalized` replaces x by normal scores of its ranks first, which sees through heavy tails (Vehtari et al. 2021).
+    NaN for constants and for fewer than four draws.
+    """
+    x = as_chains(x)
+    n = x.shape[1] // 2
+    if n < 2 or not np.all(np.isfinite(x)) or is_constant(x):
+        return math.nan
+    if rank_normalized:
+        x = ndtri((rankdata(x).reshape(x.shape) - 0.375) / (x.size + 0.25))
+    halves = np.concatenate([x[:, :n], x[:, -n:]])
+    within = halves.var(axis=1, ddof=1).mean()
+    if within == 0.0:
+        return math.inf
+    return float(math.sqrt((n - 1) / n + halves.mean(axis=1).var(ddof=1) / within))
+
+
+@dataclass(frozen=True)
+class Thinning:
+    r"""What the paper's rule (raise the step until $\tau < 10$) keeps, and what it hides.
+
+    Treating the kept draws as independent claims an error too small by `understatement` $= \sqrt\tau$.
+    """
+
+    step: int
+    tau: float  # of the draws that are kept, in units of kept draws
+    kept: int  # the number of draws that are claimed to be independent
+    effective: float  # the number of independent draws that they are worth
+    is_reached: bool
+
+    @property
+    def understatement(self) -> float:
+        """True error over claimed error."""
+        return math.sqrt(self.kept / self.effective)
+
+
+def thinning(x: Draws | np.ndarray, limit: float = 10.0) -> Thinning:
+    r"""Raise the step until the autocorrelation time of what is kept is below `limit`; of alpha when given draws."""
+    x = as_chains(_first_weight(x) if hasattr(x, "supermodel") else x)
+    step, tau = 1, autocorrelation_time(x)
+    while tau >= limit and x[:, :: step + 1].shape[1] >= 8:
+        step = max(step + 1, int(step * tau / limit))
+        tau = autocorrelation_time(x[:, ::step])
+    kept = x[:, ::step]
+    return Thinning(step, tau, kept.size, kept.size / max(tau, 1.0), bool(tau < limit))
+
+
+def _first_weight(draws: Draws) -> np.ndarray:
+    coordinate = draws.supermodel.coordinate
+    return weights_of(draws)[..., 0] if coordinate.is_simplex or coordinate.is_discrete else draws.alpha
+
+
+def end_bin_counts(draws: Draws, width: float = 0.01) -> dict[str, int]:
+    """Draws within `width` (a fraction of the interval) of each model's end: all that an end-point density rests on."""
+    coordinate = draws.supermodel.coordinate
+    if hasattr(coordinate, "ends"):
+        reach = width * abs(coordinate.ends[0] - coordinate.ends[1])
+        return {n: int(np.sum(np.abs(draws.alpha - e) <= reach)) for n, e in zip(draws.names, coordinate.ends, strict=True)}
+    near = weights_of(draws) >= 1.0 - width
+    return {name: int(near[..., k].sum()) for k, name in enumerate(draws.names)}
+
+
+@dataclass(frozen=True, eq=False)
+class Crossings:
+    """Passages from one model to another, and round trips through all of them, chain by chain."""
+
+    passages: np.ndarray  # (chains,)
+    round_trips: np.ndarray  # (chains,)
+
+
+def crossings(draws: Draws) -> Crossings:
+    """How often each chain passes between models; a chain without a round trip knows only its own side.
+
+    A draw is on a model's side when that model has more than half of the weight (on a ladder that has the corners: all of
+    it); between, it belongs to the side it came from.
+    """
+    coordinate = draws.supermodel.coordinate
+    has_corners = coordinate.is_discrete and all(coordinate.corner(k) is not None for k in range(coordinate.n_models))
+    w = weights_of(draws)
+    side = np.where(w.max(axis=-1) >= (1.0 if has_corners else 0.5), w.argmax(axis=-1), -1)
+    walks = [s[s >= 0] for s in side]
+    passages = np.array([int(np.count_nonzero(np.diff(s))) for s in walks])
+    return Crossings(passages, np.array([_tours(s, coordinate.n_models) // 2 for s in walks]))
+
+
+def _tours(walk: np.ndarray, n_models: int) -> int:
+    """How often all models have been seen, counted afresh after each time."""
+    moves = walk[np.concatenate([[True], np.diff(walk) != 0])] if len(walk) else walk
+    tours, seen = 0, set()
+    for model in moves.tolist():
+        seen.add(model)
+        if len(seen) == n_models:
+            tours, seen = tours + 1, {model}
+    return tours
+
+
+def pareto_k(log_weights: np.ndarray) -> float:
+    r"""Shape k of a generalised Pareto law fitted to the largest $\min(N/5, 3\sqrt N)$ weights (Zhang and Stephens 2009).
+
+    With the weak prior of PSIS towards 1/2. Above 0.7 the mean of the weights cannot be trusted at any affordable N; a tail
+    without spread gives 0. NaN where a weight is NaN or there are fewer than 25.
+    """
+    x = np.sort(np.ravel(np.asarray(log_weights, float)))
+    n_tail = int(min(0.2 * len(x), 3 * math.sqrt(len(x))))
+    if n_tail < 5 or np.any(np.isnan(x)) or x[-1] == np.inf:
+        return math.nan
+    excess = np.exp(x[-n_tail:] - x[-1]) - np.exp(x[-n_tail - 1] - x[-1])
+    if excess[-1] <= 1e-12:
+        return 0.0
+    return (n_tail * _pareto_shape(np.maximum(excess, 1e-300)) + 10 * 0.5) / (n_tail + 10)
+
+
+def _pareto_shape(y: np.ndarray) -> float:
+    """Zhang and Stephens' quasi-Bayes shape of sorted excesses y."""
+    n = len(y)
+    m = 30 + int(math.sqrt(n))
+    theta = 1 / y[-1] + (1 - np.sqrt(m / (np.arange(m) + 0.5))) / (3 * max(y[int(n / 4 + 0.5) - 1], 1e-300))
+    shape = np.log1p(-theta[:, None] * y).mean(axis=1)  # minus k in their sign
+    with np.errstate(divide="ignore", invalid="ignore"):
+        likelihood = n * (np.log(-theta / shape) - shape - 1)
+    likelihood = np.where(np.isfinite(likelihood), likelihood, -np.inf)
+    weight = np.exp(likelihood - likelihood.max())
+    return float(np.log1p(-(weight @ theta / weight.sum()) * y).mean())
+
+
+def aic(max_log_likelihood: float, n_parameters: int) -> float:
+    r"""Akaike: $2k - 2 \ln L_{max}$; lower is better."""
+    return 2.0 * n_parameters - 2.0 * max_log_likelihood
+
+
+def bic(max_log_likelihood: float, n_parameters: int, n_data: int) -> float:
+    r"""Schwarz: $k \ln n - 2 \ln L_{max}$; half of a difference is a crude $-\ln B$."""
+    return n_parameters * math.log(n_data) - 2.0 * max_log_likelihood

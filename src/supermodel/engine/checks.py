@@ -1,0 +1,114 @@
+"""What the record of one edge says about itself: its estimate, a second one, and the signs of trouble."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from supermodel.engine.edge import Block, Edge
+from supermodel.engine.kernels import Tuning
+from supermodel.estimation.ladder import autocorrelation_time, multistate, rao_blackwell, standard_error
+
+
+@dataclass(frozen=True)
+class EdgeReport:
+    """ln Z_first - ln Z_second of one edge and how far it can be trusted."""
+
+    value: float
+    error: float
+    second_value: float  # Rao-Blackwell
+    second_error: float
+    ess: float
+    rhat: float
+    crossings: int
+    n_draws: int
+    start_z: float  # chains started at one end against those started at the other, in errors
+    drift_z: float  # first half against second half
+    acceptance: float
+    share_first: float  # time spent at the first model's own rung, among the two ends
+
+    @property
+    def disagreement(self) -> float:
+        """The two estimators' difference in units of the larger error."""
+        scale = max(self.error, self.second_error)
+        return abs(self.value - self.second_value) / scale if scale > 0 else 0.0
+
+    @property
+    def is_settled(self) -> bool:
+        """Enough has been seen for the error to mean something."""
+        calm = max(self.start_z, self.drift_z) < 4.0 and self.disagreement < 3.0
+        return self.ess >= 100 and self.crossings >= 20 and self.rhat < 1.1 and calm
+
+    @property
+    def is_hopeless(self) -> bool:
+        """More of the same would not mend it."""
+        return self.n_draws > 200_000
+
+
+def split_rhat(x: np.ndarray) -> float:
+    """Split R-hat of (chains, draws); 1 where nothing varies."""
+    n = x.shape[1] // 2
+    if n < 2:
+        return float("nan")
+    halves = np.concatenate([x[:, :n], x[:, n : 2 * n]])
+    within = halves.var(axis=1, ddof=1).mean()
+    if not within > 0:
+        return 1.0
+    between = halves.mean(axis=1).var(ddof=1)
+    return float(np.sqrt((n - 1) / n + between / within))
+
+
+def count_crossings(rung: np.ndarray, low: int, high: int) -> int:
+    """Passages from one end of the ladder to the other, over all chains."""
+    total = 0
+    for chain in rung:
+        ends = chain[(chain == low) | (chain == high)]
+        total += int(np.sum(ends[1:] != ends[:-1]))
+    return total
+
+
+def examine(edge: Edge, tuning: Tuning) -> EdgeReport:
+    """All that the kept record of an edge tells."""
+    return examine_record(edge.record(), np.asarray(tuning.table), np.asarray(tuning.log_prior))
+
+
+def examine_record(record: Block, table: np.ndarray, log_prior: np.ndarray) -> EdgeReport:
+    """`examine` for plain arrays."""
+    used = np.isfinite(log_prior)
+    table, log_prior = table[used], log_prior[used]
+    top = len(table) - 1
+    fit = multistate(record.log_joints, record.rung, table)
+    other = rao_blackwell(record.log_joints, table, log_prior)
+    influence = fit.influence[..., top] - fit.influence[..., 0]
+    share = other.influence[..., top] - other.influence[..., 0]
+    value, error = fit.difference(top, 0)
+    second_value, second_error = other.difference(top, 0)
+    # Where the warp is exact nothing scatters but rounding: an error is never below that floor.
+    floor = 256 * np.finfo(float).eps * float(np.max(np.abs(record.log_joints[np.isfinite(record.log_joints)]), initial=1.0))
+    chains, n = record.rung.shape
+    halves = (influence[:, : n // 2], influence[:, n // 2 :])
+    starts = (influence[: chains // 2], influence[chains // 2 :])
+    ends = np.bincount(record.rung.ravel(), minlength=top + 1)[[0, top]]
+    # What limits the answer is the slowest of: the influence itself and the walk along the ladder.
+    tau = max(autocorrelation_time(influence), autocorrelation_time(record.rung.astype(float)))
+    return EdgeReport(
+        value=value,
+        error=max(error, floor),
+        second_value=second_value,
+        second_error=max(second_error, floor),
+        ess=record.rung.size / tau,
+        rhat=split_rhat(share + record.rung * 0.0),
+        crossings=count_crossings(record.rung, 0, top),
+        n_draws=record.rung.size,
+        start_z=_z(*starts, floor),
+        drift_z=_z(*halves, floor),
+        acceptance=record.acceptance,
+        share_first=float(ends[1] / max(ends.sum(), 1)),
+    )
+
+
+def _z(a: np.ndarray, b: np.ndarray, floor: float) -> float:
+    """Difference of two means in their joint error."""
+    error = np.hypot(standard_error(a), standard_error(b))
+    return float(abs(a.mean() - b.mean()) / max(error, floor))

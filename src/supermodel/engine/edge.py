@@ -1,0 +1,187 @@
+r"""One edge of the tree: a two-model `product` supermodel on a ladder, its chains, its record and its estimate."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from supermodel.embedding.coordinate import Ladder
+from supermodel.embedding.supermodel import Supermodel
+from supermodel.embedding.warp import Warp
+from supermodel.engine.kernels import State, Tuning, crank_nicolson, hamiltonian, jax_randomness, numpy_randomness
+from supermodel.estimation.ladder import LadderFit, multistate, rao_blackwell
+from supermodel.float64 import in_float64
+from supermodel.models.model import Model
+from supermodel.sampling.draws import Draws
+
+REFERENCE = "reference N(0, I)"
+
+
+def no_data_model() -> Model:
+    """The reference: no parameter of its own, likelihood 1. With standard normal companions, J = N(u; 0, I) and Z = 1."""
+    return Model({}, lambda p, data=None: 0.0)
+
+
+@dataclass(frozen=True, eq=False)
+class Block:
+    """What one call of the kernel left: arrays (chains, steps, ...)."""
+
+    u: np.ndarray
+    log_joints: np.ndarray
+    rung: np.ndarray
+    acceptance: float
+
+
+class Edge:
+    """The chains between models `first` (rung M-1) and `second` (rung 0).
+
+    The compiled block takes warps, rungs, balance and step as arguments: one compilation serves pilot and run.
+    """
+
+    def __init__(self, pair: Supermodel, kernel: str, chains: int, stream: int, executor: Any = None):
+        self.pair = pair
+        self.kernel = kernel  # "crank_nicolson" or "hamiltonian"
+        self.chains = chains
+        self.stream = stream
+        self.executor = executor
+        self.is_compiled = all(joint.is_traceable for joint in pair.joints)
+        self.paid = tuple(name != REFERENCE for name in pair.names)  # ends whose likelihood costs an evaluation
+        self.evaluations = self.gradients = 0
+        self.blocks: list[Block] = []
+        self.calls = 0
+
+    # -- evaluation -----------------------------------------------------------------------------------------------
+
+    @property
+    def cost(self) -> int:
+        """Evaluations per chain and point."""
+        return sum(self.paid)
+
+    def log_joints_at(self, u: np.ndarray) -> np.ndarray:
+        """ln J_k at many points of the pair, in NumPy (for likelihoods that JAX cannot trace)."""
+        columns = []
+        for k, joint in enumerate(self.pair.joints):
+            warp: Warp = self.pair.warps[k]
+            mine = warp.points(u[:, self.pair.places[k]])
+            rest = u[:, self.pair.rest[k]]
+            companion = -0.5 * np.sum(rest**2 + np.log(2 * np.pi), axis=1)
+            inner = joint.log_joint_at(mine, self.executor) if self.paid[k] else np.zeros(len(u))
+            columns.append(inner + warp.log_det_value() + companion)
+        self.evaluations += self.cost * len(u)
+        return np.stack(columns, axis=1)
+
+    @cached_property
+    def _compiled(self):
+        import jax
+        import jax.numpy as jnp
+
+        pair, n, dimension = self.pair, self.chains, self.pair.dimension
+        size = len(pair.names)
+
+        def values(u, warps):
+            return jax.vmap(lambda v: pair.log_joints(v, warps))(u)
+
+        def with_gradients(u, warps):
+            def one(v):
+                parts = [jax.value_and_grad(lambda z, k=k: pair.log_joint(k, z, warps))(v) for k in range(size)]
+                return jnp.stack([p[0] for p in parts]), jnp.stack([p[1] for p in parts])
+
+            return jax.vmap(one)(u)
+
+        def start(u, rung, warps):
+            if self.kernel == "hamiltonian":
+                log_joints, gradients = with_gradients(u, warps)
+            else:
+                log_joints, gradients = values(u, warps), jnp.zeros((n, 0, 0))
+            return State(u, log_joints, rung, gradients)
+
+        def block(key, state, tuning, warps, steps):
+            def step(state, key):
+                random = jax_randomness(key, n, dimension)
+                if self.kernel == "hamiltonian":
+                    state, accepted = hamiltonian(lambda u: with_gradients(u, warps), state, random, tuning)
+                else:
+                    state, accepted = crank_nicolson(jnp, lambda u: values(u, warps), state, random, tuning)
+                return state, (state.u, state.log_joints, state.rung, accepted)
+
+            return jax.lax.scan(step, state, jax.random.split(key, steps))
+
+        return jax.jit(start), jax.jit(block, static_argnames="steps")
+
+    @in_float64
+    def scores(self, u: np.ndarray) -> np.ndarray:
+        """Gradient of ln J of the first model in its own coordinates x, at points u."""
+        import jax
+
+        if not hasattr(self, "_score"):
+            joint, places = self.pair.joints[0], self.pair.places[0]
+            self._score = jax.jit(jax.vmap(jax.grad(lambda v, w: joint(w(v[places]))), in_axes=(0, None)))
+        self.evaluations += len(u)
+        self.gradients += len(u)
+        warp = self.pair.warps[0]
+        # d lnJ/du = C^T d lnJ/dx
+        return np.linalg.solve(np.asarray(warp.factor).T, np.asarray(self._score(u, warp)).T).T
+
+    # -- running --------------------------------------------------------------------------------------------------
+
+    @in_float64
+    def begin(self, u: np.ndarray, rung: np.ndarray) -> None:
+        """Put the chains at `u` (n, D) on the rungs `rung`."""
+        if self.is_compiled:
+            self.state = self._compiled[0](u, rung, self.pair.warps)
+            self.evaluations += self.cost * len(u)
+            self.gradients += self.cost * len(u) if self.kernel == "hamiltonian" else 0
+        else:
+            self.state = State(u, self.log_joints_at(u), rung, np.zeros((len(u), 0, 0)))
+
+    @in_float64
+    def advance(self, seed: int, steps: int, tuning: Tuning) -> Block:
+        """Move all chains by `steps` steps."""
+        self.calls += 1
+        if not self.is_compiled:
+            return self._advance_numpy(np.random.default_rng([seed, self.stream, self.calls]), steps, tuning)
+        import jax
+
+        key = jax.random.fold_in(jax.random.fold_in(jax.random.key(seed), self.stream), self.calls)
+        self.state, (u, log_joints, rung, accepted) = self._compiled[1](key, self.state, tuning, self.pair.warps, steps)
+        per_step = int(tuning.leapfrogs) if self.kernel == "hamiltonian" else 1
+        paid = self.cost * self.chains * steps * per_step
+        self.evaluations += paid
+        self.gradients += paid if self.kernel == "hamiltonian" else 0
+        swap = [np.moveaxis(np.asarray(x), 0, 1) for x in (u, log_joints, rung)]
+        return Block(swap[0], swap[1], swap[2], float(np.mean(np.asarray(accepted))))
+
+    def _advance_numpy(self, rng: np.random.Generator, steps: int, tuning: Tuning) -> Block:
+        record, accepted = [], []
+        for _ in range(steps):
+            random = numpy_randomness(rng, self.chains, self.pair.dimension)
+            self.state, ok = crank_nicolson(np, self.log_joints_at, self.state, random, tuning)
+            record.append(self.state)
+            accepted.append(ok.mean())
+        stack = [np.stack([getattr(s, f) for s in record], axis=1) for f in ("u", "log_joints", "rung")]
+        return Block(stack[0], stack[1], stack[2], float(np.mean(accepted)))
+
+    # -- record ---------------------------------------------------------------------------------------------------
+
+    def record(self, blocks: list[Block] | None = None) -> Block:
+        """All kept blocks as one."""
+        blocks = self.blocks if blocks is None else blocks
+        join = [np.concatenate([getattr(b, f) for b in blocks], axis=1) for f in ("u", "log_joints", "rung")]
+        return Block(join[0], join[1], join[2], float(np.mean([b.acceptance for b in blocks])))
+
+    def fits(self, tuning: Tuning) -> tuple[LadderFit, LadderFit]:
+        """MBAR and Rao-Blackwell on the kept record."""
+        all_ = self.record()
+        table, prior = np.asarray(tuning.table), np.asarray(tuning.log_prior)
+        return multistate(all_.log_joints, all_.rung, table), rao_blackwell(all_.log_joints, table, prior)
+
+    def draws(self, tuning: Tuning) -> Draws:
+        """The record in the public form."""
+        all_ = self.record()
+        coordinate = Ladder(np.asarray(tuning.table), np.asarray(tuning.log_prior))
+        pair = self.pair.with_coordinate(coordinate)
+        counts = {"likelihood": self.evaluations, "gradient": self.gradients}
+        return Draws(pair, all_.rung, all_.log_joints, all_.u, counts, info={"acceptance": all_.acceptance})

@@ -1,0 +1,279 @@
+r"""The run: pilots, tree, warm-up, then blocks until the error is small enough and the checks agree."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from supermodel.engine.checks import EdgeReport, examine
+from supermodel.engine.edge import Edge
+from supermodel.engine.kernels import Tuning
+from supermodel.engine.pilot import BATCH, Pilot, leapfrogs, padded, pilot
+from supermodel.engine.rungs import Gap, place, rebalance
+from supermodel.engine.tree import grow, measure, pair_supermodel
+from supermodel.estimation.estimate import Estimate, Evidences
+from supermodel.float64 import in_float64
+from supermodel.models.joint import Joint
+from supermodel.models.model import Model
+
+CHAINS, STEPS = 16, 16  # one block: few enough that a cheap problem ends early
+FIRST = 2  # blocks before the first estimate
+
+
+@dataclass(frozen=True)
+class Goals:
+    """When to stop."""
+
+    target_error: float = 0.1
+    decide: tuple[float, float] | None = None
+    max_evaluations: int | None = None
+    max_seconds: float | None = None
+
+
+@dataclass
+class Arm:
+    """An edge at work: from model `first` to `second` (None is the reference), with what warm-up learnt."""
+
+    first: int
+    second: int | None
+    edge: Edge
+    gap: Gap
+    tuning: Tuning
+    report: EdgeReport | None = None
+
+    @property
+    def n_draws(self) -> int:
+        return sum(block.rung.size for block in self.edge.blocks)
+
+
+@dataclass
+class Run:
+    """All of one comparison between pilot and answer. Plain data between blocks, so that it can be stored."""
+
+    models: Mapping[str, Model]
+    data: Any
+    seed: int
+    share: bool | list[str] = True
+    executor: Any = None
+    goals: Goals = field(default_factory=Goals)
+    report_progress: Callable[[Run], None] | None = None
+    pilots: list[Pilot] = field(default_factory=list)
+    arms: list[Arm] = field(default_factory=list)
+    spent: int = 0  # evaluations outside pilots and edges
+    began: float = field(default_factory=time.monotonic)
+    ended: str = ""  # why the run ended: "target", "decided", "max_evaluations", ...
+
+    # -- preparation ----------------------------------------------------------------------------------------------
+
+    @in_float64
+    def prepare(self) -> None:
+        """Pilots of all models, the tree, and the warm-up of its edges."""
+        self.pilots = self._pilots()
+        for stream, (i, j, gap, pair, starts) in enumerate(self._tree()):
+            self.arms.append(self._warm(i, j, gap, pair, starts, 1000 + stream))
+
+    def _pilots(self) -> list[Pilot]:
+        joints = _canonical(self.models, self.data)
+        probed = [(joint, joint.probe(np.random.default_rng(self.seed), BATCH, self.executor)) for joint in joints]
+        # Models are taken in an order that depends on what they say, not on how they are listed or named:
+        # swapping two models then flips the sign of ln B to the last bit.
+        probed.sort(key=lambda item: (item[0].dimension, tuple(item[1][1])))
+        pilots = []
+        for stream, (joint, known) in enumerate(probed):
+            pilots.append(pilot(joint, known, self.seed, stream, self.executor))
+        return pilots
+
+    def _tree(self) -> list[tuple]:
+        """Edges (first, second or None, gap, supermodel, starts), nearest the reference first."""
+        rng = np.random.default_rng([self.seed, 999])
+        root = len(self.pilots)
+        measured, costs = {}, {}
+        for i, j in self._candidates():
+            first, second = self.pilots[i], None if j == root else self.pilots[j]
+            pair = pair_supermodel(first, second, self.share)
+            gap, starts, paid = measure(pair, first, second, rng, self.executor)
+            self.spent += paid
+            measured[i, j] = (gap, pair, starts)
+            costs[i, j] = (1 if second is None else 2) * gap.length**2
+        edges = grow(self.pilots, costs, root)
+        result = []
+        for i, j in edges:
+            flip = (i, j) not in measured
+            gap, pair, starts = measured[(j, i) if flip else (i, j)]
+            a, b = (j, i) if flip else (i, j)
+            result.append((a, None if b == root else b, gap, pair, starts))
+        return result
+
+    def _candidates(self) -> list[tuple[int, int]]:
+        """Every model with the reference; two models with each other where both are far from it but share parameters."""
+        root = len(self.pilots)
+        pairs = [(i, root) for i in range(root)]
+        far = [i for i, p in enumerate(self.pilots) if p.spread > 1.0]
+        for i in far:
+            for j in far:
+                common = set(self.pilots[i].joint.space.names) & set(self.pilots[j].joint.space.names)
+                if i < j and common:
+                    pairs.append((i, j))
+        return pairs
+
+    def _warm(self, i: int, j: int | None, gap: Gap, pair, starts, stream: int) -> Arm:
+        """Chains from both ends; the balance and the step are learnt here and never changed afterwards."""
+        ends = [self.pilots[i]] + ([] if j is None else [self.pilots[j]])
+        rough = max(p.spread for p in ends)
+        compiled = all(joint.is_traceable for joint in pair.joints)
+        kernel = "hamiltonian" if compiled and rough > 0.7 and pair.dimension > 1 else "crank_nicolson"
+        edge = Edge(pair, kernel, CHAINS, stream, self.executor)
+        table, prior = place(gap)
+        top = len(table) - 1
+        table, prior = padded(table, prior)
+        steps = [p.step for p in ends if p.step > 0]
+        step = (min(steps) if steps else 0.9 * pair.dimension**-0.25) if kernel == "hamiltonian" else 0.3
+        tuning = Tuning(table, prior, step, leapfrogs(step))
+        half = CHAINS // 2
+        edge.begin(
+            np.concatenate([starts[0][:half], starts[1][:half]]), np.repeat([top, 0], half)
+        )
+        rounds = 1 if gap.length < 0.3 else 3 + int(np.ceil(gap.length / 4))
+        for r in range(rounds):
+            block = edge.advance(self.seed, STEPS, tuning)
+            tuning = self._learn(edge, [block], tuning, kernel, first=r == 0)
+        return Arm(i, j, edge, gap, tuning)
+
+    @staticmethod
+    def _learn(edge: Edge, blocks: list, tuning: Tuning, kernel: str, first: bool) -> Tuning:
+        """A better balance (by MBAR on the warm-up draws) and, for trajectories, a better step."""
+        record = edge.record(blocks)
+        table, prior = np.asarray(tuning.table), np.asarray(tuning.log_prior)
+        used = np.isfinite(prior)
+        from supermodel.estimation.ladder import multistate
+
+        fit = multistate(record.log_joints, record.rung, table[used])
+        log_z = np.full(len(prior), np.nan)
+        log_z[used] = fit.log_z
+        step = float(tuning.step)
+        if kernel == "hamiltonian":
+            step = float(np.clip(step * np.exp(record.acceptance - 0.8), 0.01, 1.2))
+        del first
+        return Tuning(table, rebalance(log_z, prior), step, leapfrogs(step))
+
+    # -- the loop -------------------------------------------------------------------------------------------------
+
+    @in_float64
+    def loop(self) -> None:
+        """Blocks on whichever edge lowers the error most per evaluation, until a goal is met."""
+        for arm in self.arms:
+            self._add(arm, FIRST)
+        while not self.ended:
+            if self.report_progress is not None:
+                self.report_progress(self)
+            self.ended = self._stop()
+            if not self.ended:
+                arm = self._most_useful()
+                self._add(arm, max(1, len(arm.edge.blocks) // 3))
+        if self.report_progress is not None:
+            self.report_progress(self)
+
+    def _add(self, arm: Arm, blocks: int) -> None:
+        for _ in range(blocks):
+            arm.edge.blocks.append(arm.edge.advance(self.seed, STEPS, arm.tuning))
+            if self._over_budget():
+                break
+        arm.report = examine(arm.edge, arm.tuning)
+
+    def _most_useful(self) -> Arm:
+        """Along the worst pair's path, the edge with the largest variance per evaluation already spent on it."""
+        path = self._path_of(*self._worst_pair())
+        unsettled = [arm for arm in path if not arm.report.is_settled]
+        choice = unsettled or path
+        return max(choice, key=lambda arm: arm.report.error**2 / arm.edge.evaluations)
+
+    def _stop(self) -> str:
+        if self._over_budget():
+            return self._over_budget()
+        a, b = self._worst_pair()
+        path = self._path_of(a, b)
+        worst = self._difference(a, b)
+        settled = all(arm.report.is_settled or arm.report.is_hopeless for arm in path)
+        if self.goals.decide is not None and len(self.pilots) == 2 and settled:
+            low, high = self.goals.decide
+            least, most = self.evidences().log_bayes_factor(*list(self.models)[:2]).interval(2.0)
+            if least > high or most < low or (low < least and most < high):
+                return "decided"
+        if worst.error <= self.goals.target_error and settled:
+            return "target"
+        return ""
+
+    def _over_budget(self) -> str:
+        if self.goals.max_evaluations is not None and self.evaluations >= self.goals.max_evaluations:
+            return "max_evaluations"
+        if self.goals.max_seconds is not None and time.monotonic() - self.began >= self.goals.max_seconds:
+            return "max_seconds"
+        return ""
+
+    # -- what is known --------------------------------------------------------------------------------------------
+
+    @property
+    def evaluations(self) -> int:
+        return self.spent + sum(p.evaluations for p in self.pilots) + sum(a.edge.evaluations for a in self.arms)
+
+    @property
+    def gradients(self) -> int:
+        return sum(p.gradients for p in self.pilots) + sum(a.edge.gradients for a in self.arms)
+
+    def paths(self) -> np.ndarray:
+        """(K, edges): +1 where ln Z_k contains an edge as ln Z_first - ln Z_second, -1 where reversed."""
+        root = len(self.pilots)
+        paths = np.zeros((root + 1, len(self.arms)))
+        reached = {root}
+        while len(reached) <= root:
+            for e, arm in enumerate(self.arms):
+                a, b = arm.first, root if arm.second is None else arm.second
+                for new, old, sign in ((a, b, 1.0), (b, a, -1.0)):
+                    if old in reached and new not in reached:
+                        paths[new] = paths[old]
+                        paths[new, e] += sign
+                        reached.add(new)
+        return paths[:root]
+
+    def _path_of(self, a: int, b: int) -> list[Arm]:
+        paths = self.paths()
+        return [arm for arm, used in zip(self.arms, paths[a] - paths[b], strict=True) if used != 0]
+
+    def _difference(self, a: int, b: int) -> Estimate:
+        paths = self.paths()
+        sign = paths[a] - paths[b]
+        values = np.array([arm.report.value for arm in self.arms])
+        errors = np.array([arm.report.error for arm in self.arms])
+        variance = np.sum(np.where(sign != 0, (sign * errors) ** 2, 0.0))
+        return Estimate(float(np.sum(sign * values)), float(np.sqrt(variance)))
+
+    def _worst_pair(self) -> tuple[int, int]:
+        """The best model and the one whose Bayes factor with it is least certain."""
+        values = self.paths() @ np.array([arm.report.value for arm in self.arms])
+        best = int(np.argmax(np.where(np.isfinite(values), values, -np.inf)))
+        others = [k for k in range(len(self.pilots)) if k != best]
+        return best, max(others, key=lambda k: self._difference(best, k).error)
+
+    def evidences(self) -> Evidences:
+        """ln Z of every model, in the user's order, with the covariance that shared edges give them."""
+        order = [next(i for i, p in enumerate(self.pilots) if p.name == name) for name in self.models]
+        paths = self.paths()[order]
+        values = np.array([arm.report.value for arm in self.arms])
+        variances = np.array([arm.report.error for arm in self.arms]) ** 2
+        return Evidences(tuple(self.models), paths @ values, (paths * variances) @ paths.T, True)
+
+
+def _canonical(models: Mapping[str, Model], data: Any) -> list[Joint]:
+    """The models with their parameters in one common order: those that most models have first, then by name."""
+    counts: dict[str, int] = {}
+    for model in models.values():
+        for name in model.space.names:
+            counts[name] = counts.get(name, 0) + 1
+    return [
+        Joint(name, model.reordered(sorted(model.space.names, key=lambda p: (-counts[p], p))), data)
+        for name, model in models.items()
+    ]

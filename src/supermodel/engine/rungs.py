@@ -1,0 +1,61 @@
+r"""Placing the rungs of an edge, and balancing them: $p(m) \propto 1 / Z(w_m)$."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+SPACING = 0.8  # spread of ln J_a - ln J_b between neighbouring rungs, in nats: overlap is then ample
+MOST = 64
+
+
+class Gap(NamedTuple):
+    r"""$D = \ln J_a - \ln J_b$ under each end: its mean and its spread."""
+
+    mean_first: float
+    mean_second: float
+    spread_first: float
+    spread_second: float
+
+    @property
+    def length(self) -> float:
+        """Thermodynamic length of the path, about; what the variance of an estimate along it grows with."""
+        a, b = max(self.spread_first, 1e-12), max(self.spread_second, 1e-12)
+        return float((a - b) / np.log(a / b)) if abs(np.log(a / b)) > 1e-6 else a
+
+
+def gap(difference_first: np.ndarray, difference_second: np.ndarray) -> Gap:
+    """From values of D at draws of either end; wild values are clipped so that one of them decides nothing."""
+    parts = [_clipped(x) for x in (difference_first, difference_second)]
+    return Gap(parts[0].mean(), parts[1].mean(), parts[0].std(), parts[1].std())
+
+
+def _clipped(x: np.ndarray) -> np.ndarray:
+    x = np.nan_to_num(x, nan=-1e6, posinf=1e6, neginf=-1e6)
+    low, middle, high = np.quantile(x, [0.1, 0.5, 0.9])
+    return np.clip(x, middle - 4 * (middle - low) - 1e-9, middle + 4 * (high - middle) + 1e-9)
+
+
+def place(gap: Gap) -> tuple[np.ndarray, np.ndarray]:
+    """Rungs at equal steps of length from the second model (rung 0) to the first, and their balance.
+
+    The speed along the path is taken as geometric between its values at the ends, and $d \\ln Z / dw = E_w[D]$ as linear.
+    """
+    n = int(np.clip(1 + np.ceil(gap.length / SPACING), 2, MOST))
+    fine = np.linspace(0.0, 1.0, 2001)
+    a, b = max(gap.spread_first, 1e-6), max(gap.spread_second, 1e-6)
+    speed = b ** (1 - fine) * a**fine
+    travelled = np.concatenate([[0.0], np.cumsum(0.5 * (speed[1:] + speed[:-1]))])
+    weight = np.interp(np.linspace(0, travelled[-1], n), travelled, fine)
+    weight[0], weight[-1] = 0.0, 1.0
+    table = np.stack([weight, 1.0 - weight], axis=1)
+    log_z = gap.mean_second * weight + 0.5 * (gap.mean_first - gap.mean_second) * weight**2
+    return table, -log_z - np.logaddexp.reduce(-log_z)
+
+
+def rebalance(log_z: np.ndarray, log_prior: np.ndarray) -> np.ndarray:
+    """The prior that makes every rung equally probable, for the rungs in use."""
+    used = np.isfinite(log_prior)
+    fresh = np.where(used & np.isfinite(log_z), -log_z, -np.inf)
+    return fresh - np.logaddexp.reduce(fresh)

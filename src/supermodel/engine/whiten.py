@@ -1,0 +1,58 @@
+r"""Fitting a warp to draws of one model, and judging it by the spread of $\ln J(u) - \ln N(u; 0, I)$ that it leaves."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from supermodel.embedding.warp import Warp, from_covariance
+
+
+def spread(log_joint: np.ndarray, points: np.ndarray, warp: Warp, weights: np.ndarray | None = None) -> float:
+    r"""Standard deviation of $\ln J(u) - \ln N(u)$: 0 where the warp makes the posterior exactly normal."""
+    if len(points) < 2 or points.shape[1] == 0:
+        return 0.0
+    gap = log_joint + 0.5 * np.sum(warp.inverse(points) ** 2, axis=1)
+    w = np.full(len(gap), 1 / len(gap)) if weights is None else weights / weights.sum()
+    return float(np.sqrt(np.sum(w * (gap - np.sum(w * gap)) ** 2)))
+
+
+def by_moments(points: np.ndarray, weights: np.ndarray | None = None, shrink_to: Warp | None = None) -> Warp:
+    """Mean and covariance of (weighted) draws, shrunk towards a first guess (or their diagonal) when draws are few."""
+    n, d = points.shape
+    w = np.full(n, 1 / n) if weights is None else weights / weights.sum()
+    n_effective = 1.0 / np.sum(w**2)
+    mean = w @ points
+    centred = points - mean
+    covariance = (centred * w[:, None]).T @ centred / max(1.0 - np.sum(w**2), 1e-9)
+    prior = np.diag(np.diagonal(covariance)) if shrink_to is None else shrink_to.factor @ shrink_to.factor.T
+    share = (d + 1) / (d + 1 + n_effective)  # as if the guess had been seen in d + 1 draws
+    return from_covariance(mean, (1 - share) * covariance + share * prior)
+
+
+def by_scores(points: np.ndarray, gradients: np.ndarray, start: Warp) -> Warp:
+    r"""The normal density whose score fits the gradients best: exact for Gaussian targets, whatever the draws.
+
+    In the coordinates of `start`, regress $-\nabla \ln J$ on $u$: $g = -H(u - m)$. Stein's identity makes $H$ the mean
+    curvature. With n draws in d dimensions the regression is shrunk towards $H = h I$.
+    """
+    u = start.inverse(points)
+    g = gradients @ np.asarray(start.factor)
+    n, d = u.shape
+    mean_u, mean_g = u.mean(0), g.mean(0)
+    du, dg = u - mean_u, g - mean_g
+    scale = max(-np.sum(du * dg) / np.sum(du**2), 1e-3)  # h
+    if n < 4 * d:
+        # Too few draws for d x d numbers: keep the shape of `start`, correct its centre and its size.
+        centre = mean_u + mean_g / scale
+        return Warp(start.points(centre[None])[0], np.asarray(start.factor) / np.sqrt(scale))
+    ridge = 1e-6 * n
+    gram = du.T @ du + ridge * np.eye(d)
+    hessian = -np.linalg.solve(gram, du.T @ dg - ridge * scale * np.eye(d))
+    hessian = 0.5 * (hessian + hessian.T)
+    values, vectors = np.linalg.eigh(hessian)
+    values = np.clip(values, 0.05 * scale, None)
+    covariance = (vectors / values) @ vectors.T
+    centre = mean_u + covariance @ mean_g
+    inner = from_covariance(centre, covariance)
+    factor = np.asarray(start.factor) @ inner.factor
+    return Warp(start.points(inner.mean[None])[0], factor)

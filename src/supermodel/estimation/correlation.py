@@ -1,0 +1,102 @@
+r"""The error of a mean over correlated chains. `x` is (chains, draws) throughout.
+
+NaN stays NaN; a series that never moves has no autocorrelation time (NaN: nothing is known of it), and no effective
+size ever exceeds the number of draws.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+from scipy import fft
+
+WINDOW = 5.0  # Sokal's: sum the autocorrelation up to the first lag beyond WINDOW times tau
+
+
+def as_chains(x: np.ndarray) -> np.ndarray:
+    """(chains, draws) as floats; a single series is one chain."""
+    x = np.asarray(x, float)
+    return x[None] if x.ndim == 1 else x
+
+
+def is_constant(x: np.ndarray) -> bool:
+    """Whether x never moves by more than rounding."""
+    return bool(np.ptp(x) <= 16 * np.finfo(float).eps * np.abs(x).max())
+
+
+def autocorrelation(x: np.ndarray) -> np.ndarray:
+    r"""$\rho_t$ of lags 0, 1, ..., averaged over the chains, about the mean of *all* chains.
+
+    The common mean matters: chains stuck in different places then look as correlated as they are.
+    """
+    x = as_chains(x)
+    n = x.shape[1]
+    size = fft.next_fast_len(2 * n, real=True)  # padded: no lag wraps around
+    spectrum = np.abs(fft.rfft(x - x.mean(), size, axis=1)) ** 2
+    covariance = fft.irfft(spectrum.mean(axis=0), size)[:n]
+    return covariance / covariance[0]
+
+
+def autocorrelation_time(x: np.ndarray) -> float:
+    r"""$\tau = 1 + 2 \sum_{t \ge 1} \rho_t$, summed up to the first window $M \ge 5 \tau(M)$ (Sokal).
+
+    The error of a mean is $\sigma \sqrt{\tau/N}$; for an AR(1) chain $\tau = (1+\rho)/(1-\rho)$. NaN for a constant or
+    for fewer than four draws a chain. Chains shorter than some $50 \tau$ give too small a value: look at R-hat as well.
+    """
+    x = as_chains(x)
+    if not np.all(np.isfinite(x)) or x.shape[1] < 4 or is_constant(x):
+        return math.nan
+    running = 2.0 * np.cumsum(autocorrelation(x)) - 1.0
+    beyond = np.arange(len(running)) >= WINDOW * running
+    return float(running[np.argmax(beyond)] if beyond.any() else running.max())
+
+
+def effective_size(x: np.ndarray) -> float:
+    r"""$N/\tau$, and never more than N: an antithetic chain has no more draws than it has."""
+    x = as_chains(x)
+    tau = autocorrelation_time(x)
+    return math.nan if math.isnan(tau) else float(x.size / max(tau, 1.0))
+
+
+def mcse(x: np.ndarray) -> float:
+    r"""Standard error of the mean of x: the larger of $s\sqrt{\tau/N}$ (within chains) and the chains' own spread.
+
+    Either alone can be too small: tau when chains are stuck, the spread when chains are few. Infinite for one draw.
+    """
+    x = as_chains(x)
+    if not np.all(np.isfinite(x)):
+        return math.nan
+    if x.size < 2:
+        return math.inf
+    tau = autocorrelation_time(x)
+    within = x.std(ddof=1) * math.sqrt((1.0 if math.isnan(tau) else max(tau, 1.0)) / x.size)
+    between = x.mean(axis=1).std(ddof=1) / math.sqrt(len(x)) if len(x) > 1 else 0.0
+    return float(max(within, between))
+
+
+def covariance_of_means(x: np.ndarray) -> np.ndarray:
+    r"""Covariance of the means of K series, x (chains, draws, K), up to what is common to all of them.
+
+    $C = -\frac12 H V H$ with $V_{ab} = \mathrm{mcse}(x_a - x_b)^2$ and H the centring matrix, so every difference has
+    just the error that `mcse` gives it: $C_{aa} + C_{bb} - 2C_{ab} = V_{ab}$. Negative eigenvalues, which K > 2
+    separate maxima may cause, are set to zero; that only raises errors. A series that is not finite has an infinite
+    variance.
+    """
+    k = x.shape[-1]
+    known = np.flatnonzero(np.all(np.isfinite(x), axis=(0, 1)))
+    v = np.zeros((len(known), len(known)))
+    for i, a in enumerate(known):
+        for j, b in enumerate(known[:i]):
+            v[i, j] = v[j, i] = mcse(x[..., a] - x[..., b]) ** 2
+    covariance = np.diag(np.where(np.isin(np.arange(k), known), 0.0, np.inf))
+    covariance[np.ix_(known, known)] = _gower(v)
+    return covariance
+
+
+def _gower(v: np.ndarray) -> np.ndarray:
+    if len(v) == 0 or not np.all(np.isfinite(v)):
+        return np.diag(np.full(len(v), np.inf))
+    centred = v - v.mean(axis=0) - v.mean(axis=1)[:, None] + v.mean()
+    values, vectors = np.linalg.eigh(-0.5 * centred)
+    return (vectors * np.maximum(values, 0.0)) @ vectors.T

@@ -1,0 +1,326 @@
+r"""Priors as normalised densities of unconstrained coordinates.
+
+A prior on a value $v$ becomes a density of $u \in R^n$ through a bijection $v = T(u)$:
+$\ln p(u) = \ln \pi(T(u)) + \ln |\det T'(u)|$. Two bijections serve everything:
+
+* `Bijected`: numpyro's own map onto the support (exp, logit, ...), for numpyro distributions and
+  for the scipy families that have a numpyro twin;
+* `Quantile`: $v = F^{-1}(\Phi(u))$ for anything else with a quantile function; then $u \sim N(0, 1)$
+  exactly, so such a prior is normalised by construction.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, Protocol
+
+import numpy as np
+
+from supermodel.errors import PriorError
+from supermodel.float64 import in_float64
+
+LOG_ROOT_2PI = 0.5 * math.log(2 * math.pi)
+
+
+class Prior(Protocol):
+    """What the rest of the package asks of a prior. `u` is a flat vector of `size` numbers."""
+
+    shape: tuple[int, ...]  # of the value that the user sees
+    size: int  # of the unconstrained coordinates
+    description: str
+
+    def constrain(self, u: Any) -> Any: ...
+    def unconstrain(self, value: Any) -> Any: ...
+    def log_jacobian(self, u: Any) -> Any: ...
+    def log_density(self, u: Any) -> Any: ...
+    def sample(self, rng: np.random.Generator, n: int) -> np.ndarray: ...
+
+
+@dataclass(frozen=True, eq=False)
+class Bijected:
+    r"""$v = T(u)$ with numpyro's bijection onto the support of `distribution`."""
+
+    distribution: Any
+    description: str
+
+    @property
+    def _transform(self):
+        from numpyro.distributions import biject_to
+
+        return biject_to(self.distribution.support)
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        return tuple(self.distribution.shape())
+
+    @property
+    def unconstrained_shape(self) -> tuple[int, ...]:
+        return tuple(self._transform.inverse_shape(self.shape))
+
+    @property
+    def size(self) -> int:
+        return math.prod(self.unconstrained_shape)
+
+    def constrain(self, u):
+        return self._transform(u.reshape(self.unconstrained_shape))
+
+    def unconstrain(self, value):
+        import jax.numpy as jnp
+
+        return jnp.reshape(self._transform.inv(jnp.asarray(value, float)), (self.size,))
+
+    def log_jacobian(self, u):
+        inner = u.reshape(self.unconstrained_shape)
+        return self._transform.log_abs_det_jacobian(inner, self._transform(inner)).sum()
+
+    def log_density(self, u):
+        # One `.sum()` over all batch dimensions: a vector parameter has one joint prior.
+        return self.distribution.log_prob(self.constrain(u)).sum() + self.log_jacobian(u)
+
+    @in_float64
+    def sample(self, rng, n):
+        import jax
+
+        values = self.distribution.sample(jax.random.key(rng.integers(2**31)), (n,))
+        u = np.asarray(self._transform.inv(values), float).reshape(n, self.size)
+        # A draw that rounds onto the edge of its support has no unconstrained image: pull it just inside.
+        return np.clip(np.nan_to_num(u, nan=0.0, posinf=36.0, neginf=-700.0), -700.0, 1e300)
+
+
+@dataclass(frozen=True, eq=False)
+class Quantile:
+    r"""$v = F^{-1}(\Phi(u))$, hence $u \sim N(0, 1)$: for any scalar distribution with a quantile function."""
+
+    ppf: Callable[[np.ndarray], np.ndarray]
+    description: str
+    isf: Callable[[np.ndarray], np.ndarray] | None = None
+    cdf: Callable[[np.ndarray], np.ndarray] | None = None
+    shape: tuple[int, ...] = ()
+    size: int = 1
+
+    REACH = 8.2  # beyond, 1 - Phi is below the spacing of doubles near 1
+
+    def values(self, u: np.ndarray) -> np.ndarray:
+        """The map itself, in NumPy; the upper half through `isf`, where Phi(u) would round to 1."""
+        from scipy.special import ndtr
+
+        u = np.asarray(u, float)
+        upper = self.isf if self.isf is not None else lambda q: self.ppf(1.0 - q)
+        bounded = np.clip(u, -37.0, 37.0 if self.isf is not None else self.REACH)
+        return np.where(u < 0, self.ppf(ndtr(np.minimum(bounded, 0.0))), upper(ndtr(-np.maximum(bounded, 0.0))))
+
+    def constrain(self, u):
+        """The map as a cubic interpolant that JAX can trace and differentiate (values at 4096 knots)."""
+        import jax.numpy as jnp
+
+        knots, table, slopes = self._table
+        z = jnp.clip(u[0], knots[0], knots[-1])
+        h = knots[1] - knots[0]
+        i = jnp.clip(jnp.floor((z - knots[0]) / h).astype(int), 0, len(knots) - 2)
+        t = (z - jnp.asarray(knots)[i]) / h
+        left, right = jnp.asarray(table)[i], jnp.asarray(table)[i + 1]
+        m0, m1 = h * jnp.asarray(slopes)[i], h * jnp.asarray(slopes)[i + 1]
+        return ((1 + 2 * t) * left + t * m0) * (1 - t) ** 2 + (right * (3 - 2 * t) + m1 * (t - 1)) * t**2
+
+    @cached_property
+    def _table(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        from scipy.interpolate import CubicSpline
+
+        knots = np.linspace(-self.REACH, self.REACH, 4096)
+        table = self.values(knots)
+        if not np.all(np.isfinite(table)):
+            raise PriorError(
+                f"the quantile function of {self.description} is not finite between Phi(-8.2) and Phi(8.2). "
+                "Values there are needed as starting points; give a distribution with a finite quantile function."
+            )
+        return knots, table, CubicSpline(knots, table)(knots, 1)
+
+    def unconstrain(self, value):
+        from scipy.special import ndtri
+
+        if self.cdf is None:
+            raise PriorError(f"{self.description} has no `cdf`, which is needed to map a value back to its coordinate.")
+        return np.reshape(ndtri(self.cdf(np.asarray(value, float))), (1,))
+
+    def log_jacobian(self, u):
+        """ln dv/du, by differentiating the interpolant."""
+        import jax
+        import jax.numpy as jnp
+
+        return jnp.log(jnp.abs(jax.grad(lambda z: self.constrain(z))(u)[0]))
+
+    def log_density(self, u):
+        return -0.5 * (u[0] * u[0]) - LOG_ROOT_2PI
+
+    def sample(self, rng, n):
+        return rng.standard_normal((n, 1))
+
+
+def as_prior(name: str, distribution: Any) -> Prior:
+    """The prior of parameter `name` from a numpyro distribution, a scipy frozen one, or any object with `ppf`."""
+    if isinstance(distribution, (Bijected, Quantile)):
+        return distribution
+    module = type(distribution).__module__
+    if module.startswith("numpyro.") or _is_numpyro(distribution):
+        return _from_numpyro(name, distribution)
+    if hasattr(distribution, "dist") and hasattr(distribution, "kwds"):
+        return _from_scipy(name, distribution)
+    if hasattr(distribution, "ppf"):
+        return _from_quantiles(name, distribution)
+    raise PriorError(
+        f"the prior of {name!r} is {distribution!r}, of type {type(distribution).__name__}. A prior must be a "
+        "normalised distribution: evidences are meaningless otherwise. Give a numpyro distribution, e.g. "
+        "dist.Normal(0, 1), a frozen scipy one, e.g. scipy.stats.norm(0, 1), or an object with `ppf` and `logpdf`."
+    )
+
+
+def _is_numpyro(distribution: Any) -> bool:
+    return hasattr(distribution, "log_prob") and hasattr(distribution, "support") and hasattr(distribution, "sample")
+
+
+def _from_numpyro(name: str, distribution: Any) -> Bijected:
+    from numpyro.distributions import Delta, ImproperUniform, MaskedDistribution, Unit
+
+    layers = _layers(distribution)
+    if any(isinstance(layer, (ImproperUniform, MaskedDistribution, Unit)) for layer in layers):
+        raise PriorError(
+            f"the prior of {name!r}, {type(distribution).__name__}, is not a normalised density. The evidence is "
+            "proportional to the prior's normalisation, so a Bayes factor with it would be arbitrary. "
+            "Use a proper prior, e.g. dist.Uniform(low, high) with limits that you can defend."
+        )
+    if any(isinstance(layer, Delta) for layer in layers):
+        raise PriorError(
+            f"the prior of {name!r} is a point mass. A fixed value is no parameter: "
+            "write it into the log likelihood and remove it from `priors`."
+        )
+    if getattr(distribution.support, "is_discrete", False):
+        raise PriorError(
+            f"the prior of {name!r}, {type(distribution).__name__}, is discrete; parameters are sampled as continuous "
+            "numbers. Sum the likelihood over its values, or make each value a model of its own."
+        )
+    prior = Bijected(distribution, describe_numpyro(distribution))
+    if not type(distribution).__module__.startswith("numpyro."):
+        _check_normalised(name, prior)
+    return prior
+
+
+def _layers(distribution: Any) -> list[Any]:
+    """A distribution and those that it wraps (`expand`, `mask`, `to_event`)."""
+    layers = [distribution]
+    while getattr(layers[-1], "base_dist", None) is not None:
+        layers.append(layers[-1].base_dist)
+    return layers
+
+
+def _check_normalised(name: str, prior: Prior) -> None:
+    """Integrate a scalar density of the user's own making; what is not one within 1e-3 is refused."""
+    if prior.size != 1:
+        return
+    import jax
+
+    grid = np.linspace(-60.0, 60.0, 48_001)
+    density = np.exp(np.asarray(jax.vmap(prior.log_density)(grid[:, None])))
+    total = float(np.trapezoid(np.nan_to_num(density), grid))
+    if not abs(total - 1.0) < 1e-3:
+        raise PriorError(
+            f"the prior of {name!r}, {prior.description}, integrates to {total:.4g}, not to 1. The evidence is "
+            "proportional to it, so the Bayes factor would be off by that factor. Normalise its log_prob."
+        )
+
+
+# scipy families that have a numpyro twin, as functions of (shape parameters..., loc, scale).
+# A family may return None where loc makes it something else; the quantile map then serves.
+def _scipy_twins() -> dict[str, Callable[..., Any]]:
+    import numpyro.distributions as dist
+
+    def positive(build):
+        return lambda *a: build(*a[:-2], a[-1]) if a[-2] == 0 else None
+
+    return {
+        "norm": lambda loc, scale: dist.Normal(loc, scale),
+        "uniform": lambda loc, scale: dist.Uniform(loc, loc + scale),
+        "loguniform": lambda a, b, loc, scale: dist.LogUniform(a * scale, b * scale) if loc == 0 else None,
+        "reciprocal": lambda a, b, loc, scale: dist.LogUniform(a * scale, b * scale) if loc == 0 else None,
+        "cauchy": lambda loc, scale: dist.Cauchy(loc, scale),
+        "laplace": lambda loc, scale: dist.Laplace(loc, scale),
+        "logistic": lambda loc, scale: dist.Logistic(loc, scale),
+        "gumbel_r": lambda loc, scale: dist.Gumbel(loc, scale),
+        "t": lambda df, loc, scale: dist.StudentT(df, loc, scale),
+        "halfnorm": positive(lambda scale: dist.HalfNormal(scale)),
+        "halfcauchy": positive(lambda scale: dist.HalfCauchy(scale)),
+        "expon": positive(lambda scale: dist.Exponential(1.0 / scale)),
+        "gamma": positive(lambda a, scale: dist.Gamma(a, 1.0 / scale)),
+        "invgamma": positive(lambda a, scale: dist.InverseGamma(a, scale)),
+        "lognorm": positive(lambda s, scale: dist.LogNormal(math.log(scale), s)),
+        "beta": lambda a, b, loc, scale: dist.Beta(a, b) if (loc, scale) == (0, 1) else None,
+    }
+
+
+def _from_scipy(name: str, frozen: Any) -> Prior:
+    family = frozen.dist.name
+    if not hasattr(frozen, "pdf"):
+        raise PriorError(
+            f"the prior of {name!r} is scipy's {family!r}, which is discrete; parameters are sampled as continuous "
+            "numbers. Sum the likelihood over its values, or make each value a model of its own."
+        )
+    if not hasattr(frozen.dist, "_parse_args"):
+        raise PriorError(
+            f"the prior of {name!r} is scipy's multivariate {family or type(frozen).__name__!r}. "
+            "Give vector parameters a numpyro prior, e.g. dist.MultivariateNormal or dist.Normal(0, 1).expand([n])."
+        )
+    shapes, loc, scale = frozen.dist._parse_args(*frozen.args, **frozen.kwds)
+    arguments = (*shapes, loc, scale)
+    if any(np.ndim(a) for a in arguments):
+        raise PriorError(
+            f"the prior of {name!r}, scipy's {family!r}, has array arguments {arguments}. "
+            "Give vector parameters a numpyro prior, e.g. dist.Normal(means, sds)."
+        )
+    if not np.all(np.isfinite(frozen.ppf([0.25, 0.75]))):
+        raise PriorError(f"the prior of {name!r}, scipy's {family!r}{arguments}, has arguments that define no density.")
+    twin = _scipy_twins().get(family, lambda *a: None)(*map(float, arguments))
+    if twin is not None:
+        return _from_numpyro(name, twin)
+    label = f"{family}({', '.join(f'{float(a):g}' for a in arguments)})"
+    return Quantile(frozen.ppf, label, frozen.isf, frozen.cdf)
+
+
+def _from_quantiles(name: str, distribution: Any) -> Quantile:
+    prior = Quantile(
+        distribution.ppf,
+        type(distribution).__name__.strip("_"),
+        getattr(distribution, "isf", None),
+        getattr(distribution, "cdf", None),
+    )
+    if hasattr(distribution, "logpdf"):
+        _check_quantiles_match_density(name, prior, distribution)
+    return prior
+
+
+def _check_quantiles_match_density(name: str, prior: Quantile, distribution: Any) -> None:
+    """The mass that `logpdf` puts between two quantiles must be the mass that `ppf` claims."""
+    low, high = (float(prior.ppf(q)) for q in (0.01, 0.99))
+    grid = np.linspace(low, high, 20_001)
+    total = float(np.trapezoid(np.exp(distribution.logpdf(grid)), grid))
+    if not abs(total - 0.98) < 0.01:
+        raise PriorError(
+            f"the prior of {name!r}, {prior.description}: `logpdf` puts a mass of {total:.4g} between the 1% and 99% "
+            "quantiles of `ppf`, where 0.98 belongs. One of the two is wrong, or the density is not normalised."
+        )
+
+
+def describe_numpyro(distribution: Any) -> str:
+    """`Normal(1, 2)` and the like, for tables."""
+    layer = _layers(distribution)[-1] if not hasattr(distribution, "transforms") else distribution
+    names = [n for n in getattr(layer, "arg_constraints", {}) if hasattr(layer, n)]
+    arguments = ", ".join(_short(getattr(layer, n)) for n in names)
+    shape = tuple(distribution.shape())
+    suffix = f" × {shape if len(shape) > 1 else shape[0]}" if shape and not layer.event_shape else ""
+    return f"{type(layer).__name__}({arguments}){suffix}"
+
+
+def _short(value: Any) -> str:
+    array = np.asarray(value, float)
+    return f"{float(array):g}" if array.ndim == 0 else "[" + "×".join(map(str, array.shape)) + "]"

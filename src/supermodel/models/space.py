@@ -1,0 +1,83 @@
+"""The parameters of one model, packed into one flat vector of unconstrained coordinates."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from supermodel.errors import ModelError
+from supermodel.float64 import in_float64
+from supermodel.models.priors import Prior, Quantile, as_prior
+
+
+class Space:
+    r"""Names, priors and places: $x \in R^d \leftrightarrow \{name: value\}$, with $\ln \pi(x)$ normalised in $x$."""
+
+    def __init__(self, priors: Mapping[str, Any]):
+        for name in priors:
+            if not isinstance(name, str) or not name:
+                raise ModelError(f"a parameter name must be a non-empty string; got {name!r}.")
+        self.priors: dict[str, Prior] = {name: as_prior(name, d) for name, d in priors.items()}
+        ends = np.cumsum([0] + [prior.size for prior in self.priors.values()])
+        self.dimension = int(ends[-1])
+        self.slices = {name: slice(int(a), int(b)) for name, a, b in zip(self.priors, ends, ends[1:], strict=False)}
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        return tuple(self.priors)
+
+    def constrain(self, x) -> dict[str, Any]:
+        """Values in the user's coordinates at one point; JAX can trace it."""
+        return {name: prior.constrain(x[self.slices[name]]) for name, prior in self.priors.items()}
+
+    def log_prior(self, x):
+        r"""$\ln \pi(x)$, Jacobian included; JAX can trace it."""
+        return sum((prior.log_density(x[self.slices[name]]) for name, prior in self.priors.items()), 0.0)
+
+    @in_float64
+    def unconstrain(self, values: Mapping[str, Any]) -> np.ndarray:
+        """The point whose values are `values`."""
+        missing, unknown = set(self.names) - set(values), set(values) - set(self.names)
+        if missing or unknown:
+            raise ModelError(
+                f"values are needed for exactly {sorted(self.names)}; missing {sorted(missing)}, unknown {sorted(unknown)}."
+            )
+        parts = [np.asarray(prior.unconstrain(values[name])) for name, prior in self.priors.items()]
+        return np.concatenate(parts) if parts else np.zeros(0)
+
+    def sample_prior(self, rng: np.random.Generator, n: int) -> np.ndarray:
+        """`n` prior draws, (n, dimension), unconstrained."""
+        parts = [prior.sample(rng, n) for prior in self.priors.values()]
+        return np.concatenate(parts, axis=1) if parts else np.zeros((n, 0))
+
+    @cached_property
+    def _compiled(self):
+        import jax
+
+        exact = {name: prior for name, prior in self.priors.items() if not isinstance(prior, Quantile)}
+        return jax.jit(
+            jax.vmap(lambda x: {name: prior.constrain(x[self.slices[name]]) for name, prior in exact.items()})
+        ), jax.jit(jax.vmap(self.log_prior))
+
+    @in_float64
+    def values_at(self, points: np.ndarray) -> dict[str, np.ndarray]:
+        """`constrain` of many points (n, dimension), as NumPy arrays (n, ...); quantile priors exactly."""
+        if not self.priors:
+            return {}
+        compiled = self._compiled[0](points)
+        return {
+            name: prior.values(points[:, self.slices[name]][:, 0])
+            if isinstance(prior, Quantile)
+            else np.asarray(compiled[name])
+            for name, prior in self.priors.items()
+        }
+
+    @in_float64
+    def log_prior_at(self, points: np.ndarray) -> np.ndarray:
+        """`log_prior` of many points (n, dimension)."""
+        if not self.priors:
+            return np.zeros(len(points))
+        return np.asarray(self._compiled[1](points))

@@ -1,0 +1,281 @@
+r"""Random-walk Metropolis on $(\alpha, u)$: accept $u' = u + s\,C z$ with probability $\min(1, J(u'; w)/J(u; w))$.
+
+One step runs every model once: a move of $u$ at fixed alpha, then a move of alpha at fixed $u$, which the kept `Terms`
+make free. The factor $C$ of a step belongs to a model drawn at random, the same for all chains: the choice does not
+depend on where a chain is, so proposals stay symmetric, and each model meets steps of its own widths.
+
+All arrays lead with (T, C): T temperatures (one, unless `tempered` asks for more; the first is the target) and C chains.
+`Tuning` is an argument of the compiled block, never a constant in it: one compilation serves warm-up and run.
+"""
+
+from __future__ import annotations
+
+import functools
+import math
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from supermodel.sampling.target import Target, Terms
+
+
+class Tuning(NamedTuple):
+    """What warm-up learns, and nothing that the answer depends on."""
+
+    factors: Any  # (T, K, D, D): Cholesky factors of the proposals' covariances, one per model
+    scales: Any  # (T, K): the factor's multiple
+    alpha_scales: Any  # (T,): standard deviation of alpha's steps
+    betas: Any = None  # (T,): powers of the likelihood; None is the plain target, T = 1
+
+
+class Tally(NamedTuple):
+    """Counts since the block began."""
+
+    tried: Any  # (K,): steps with each model's factor
+    accepted: Any  # (T, K): mean over chains, summed over steps
+    alpha_accepted: Any  # (T,)
+    swapped: Any  # (T,): swaps of level t with level t + 1
+    invalid: Any  # proposals whose density was NaN or +inf; they are refused, and told
+
+
+class State(NamedTuple):
+    """Where the chains are; `step` numbers the randomness, so that blocks of any length give the same chain."""
+
+    alpha: Any  # (T, C), or (T, C, K) on a simplex
+    position: Any  # (T, C, D)
+    terms: Terms
+    log_density: Any  # (T, C)
+    step: Any
+    tally: Tally
+
+
+class Record(NamedTuple):
+    """One recorded draw of all chains: what a block returns, with the draws first."""
+
+    alpha: Any  # (T, C), ...
+    position: Any  # (T, C, D)
+    log_joints: Any  # (T, C, K)
+    predictions: Any = None  # (C, K, n_data): the target's level of a blend
+
+
+def initial_state(target: Target, alpha, position, tuning: Tuning, terms: Terms) -> State:
+    """The state at given points; `terms` are those of `position`."""
+    import jax.numpy as jnp
+
+    levels = position.shape[0]
+    density = target.log_density(jnp.asarray(alpha), terms, _column(tuning.betas))
+    return State(jnp.asarray(alpha), position, terms, density, jnp.asarray(0), _no_tally(levels, target.n_models))
+
+
+def _no_tally(levels: int, k: int) -> Tally:
+    import jax.numpy as jnp
+
+    return Tally(jnp.zeros(k), jnp.zeros((levels, k)), jnp.zeros(levels), jnp.zeros(levels), jnp.asarray(0))
+
+
+def _column(betas):
+    return None if betas is None else betas[:, None]
+
+
+# -- one step -----------------------------------------------------------------------------------------------------
+
+
+class Chance(NamedTuple):
+    """All random numbers of one step, from one call: a generator is most of what a step costs to compile."""
+
+    which: Any  # the model whose factor is used
+    z: Any  # (T, C, D), normal
+    alpha: Any  # (T, C), normal
+    uniforms: Any  # (5, T, C): accept u, accept alpha (or draw a rung), swap, and the two corners of a simplex
+
+
+def chance(target: Target, state: State, key) -> Chance:
+    """The random numbers of step `state.step`."""
+    import jax
+    import jax.numpy as jnp
+
+    levels, chains, dimension = state.position.shape
+    shape = (dimension + 6, levels, chains)
+    flat = jax.random.uniform(jax.random.fold_in(key, state.step), (1 + math.prod(shape),))
+    each = flat[1:].reshape(shape)
+    normal = math.sqrt(2.0) * jax.lax.erf_inv(2.0 * each[: dimension + 1] - 1.0)
+    which = (flat[0] * target.n_models).astype(int)
+    return Chance(which, jnp.moveaxis(normal[:dimension], 0, -1), normal[dimension], each[dimension + 1 :])
+
+
+def propose(target: Target, state: State, tuning: Tuning, key) -> tuple[Chance, Any]:
+    """u' = u + s C z, with the factor of a model drawn at random."""
+    import jax.numpy as jnp
+
+    luck = chance(target, state, key)
+    move = jnp.einsum("tij,tcj->tci", tuning.factors[:, luck.which], luck.z)
+    return luck, state.position + tuning.scales[:, luck.which][:, None, None] * move
+
+
+def settle(target: Target, state: State, tuning: Tuning, luck: Chance, proposal, terms: Terms) -> State:
+    """Accept or refuse the proposals, move alpha, and at several temperatures swap neighbours."""
+    state = _accept(target, state, tuning, luck, proposal, terms)
+    state = (_draw_rung if target.coordinate.is_discrete else _walk_alpha)(target, state, tuning, luck)
+    if tuning.betas is not None:
+        state = _swap(target, state, tuning, luck)
+    return state._replace(step=state.step + 1)
+
+
+def _accept(target: Target, state: State, tuning: Tuning, luck: Chance, proposal, terms: Terms) -> State:
+    import jax.numpy as jnp
+
+    density = target.log_density(state.alpha, terms, _column(tuning.betas))
+    invalid = jnp.isnan(density) | (density == jnp.inf)
+    accept = _metropolis(luck.uniforms[0], jnp.where(invalid, -jnp.inf, density), state.log_density)
+    tally = state.tally._replace(
+        tried=state.tally.tried.at[luck.which].add(1.0),
+        accepted=state.tally.accepted.at[:, luck.which].add(accept.mean(1)),
+        invalid=state.tally.invalid + invalid.sum(),
+    )
+    new = state._replace(position=proposal, terms=terms, log_density=density)
+    return _choose(accept, new, state, tally)
+
+
+def _walk_alpha(target: Target, state: State, tuning: Tuning, luck: Chance) -> State:
+    """A Gaussian step of alpha; outside its interval the prior is zero and the step is refused."""
+    alpha = state.alpha + _alpha_step(target, tuning.alpha_scales[:, None] * luck.alpha, luck)
+    density = target.log_density(alpha, state.terms, _column(tuning.betas))
+    accept = _metropolis(luck.uniforms[1], density, state.log_density)
+    tally = state.tally._replace(alpha_accepted=state.tally.alpha_accepted + accept.mean(1))
+    return _choose(accept, state._replace(alpha=alpha, log_density=density), state, tally)
+
+
+def _alpha_step(target: Target, step, luck: Chance):
+    """On a simplex the step is barycentric: mass moves from one corner to another, so the sum stays 1."""
+    import jax
+
+    if not target.coordinate.is_simplex:
+        return step
+    k = target.n_models
+    source = (luck.uniforms[3] * k).astype(int)
+    goal = (source + 1 + (luck.uniforms[4] * (k - 1)).astype(int)) % k
+    return step[..., None] * (jax.nn.one_hot(goal, k) - jax.nn.one_hot(source, k))
+
+
+def _draw_rung(target: Target, state: State, tuning: Tuning, luck: Chance) -> State:
+    """A Gibbs draw of the rung: its probabilities follow from the kept terms."""
+    import jax
+    import jax.numpy as jnp
+
+    densities = target.rung_log_densities(state.terms, _column(tuning.betas))
+    cumulative = jnp.cumsum(jax.nn.softmax(densities, axis=-1), axis=-1)
+    # Against the last sum, not 1: rounding must not leave a gap above the last rung.
+    rung = (luck.uniforms[1][..., None] * cumulative[..., -1:] >= cumulative).sum(-1).astype(state.alpha.dtype)
+    density = jnp.take_along_axis(densities, rung[..., None], -1)[..., 0]
+    tally = state.tally._replace(alpha_accepted=state.tally.alpha_accepted + 1.0)
+    return state._replace(alpha=rung, log_density=density, tally=tally)
+
+
+def _swap(target: Target, state: State, tuning: Tuning, luck: Chance) -> State:
+    r"""Exchange neighbouring temperatures with probability $\min(1, e^{(\beta_t - \beta_{t+1})(E_{t+1} - E_t)})$, $E = \ln J - \ln P_0$."""
+    import jax
+    import jax.numpy as jnp
+
+    levels = state.position.shape[0]
+    base, energy = target.parts(state.alpha, state.terms)
+    # Even pairs at even steps, odd pairs at odd ones: each level has one partner, and none at the ends.
+    t = jnp.arange(levels)
+    partner = jnp.where((t + state.step) % 2 == 0, t + 1, t - 1)
+    partner = jnp.where((partner < 0) | (partner >= levels), t, partner)
+    gain = (tuning.betas - tuning.betas[partner])[:, None] * (energy[partner] - energy)
+    # Both of a pair must read the same random number: that of the lower level.
+    noise = jnp.log(luck.uniforms[2])[jnp.minimum(t, partner)]
+    swap = (noise < gain) & (partner != t)[:, None]
+    tally = state.tally._replace(swapped=state.tally.swapped + jnp.where(partner > t, swap.mean(1), 0.0))
+    other = jax.tree.map(lambda x: x[partner], (state.alpha, state.position, state.terms))
+    new = state._replace(alpha=other[0], position=other[1], terms=other[2])
+    state = _choose(swap, new, state, tally)
+    return state._replace(log_density=target.log_density(state.alpha, state.terms, _column(tuning.betas)))
+
+
+def _metropolis(uniform, new, old):
+    """Whether to accept; where the ratio is NaN (outside alpha's interval, say), no."""
+    import jax.numpy as jnp
+
+    return jnp.log(uniform) < new - old
+
+
+def _choose(accept, new: State, old: State, tally: Tally) -> State:
+    """Chain by chain the new state or the old one."""
+    import jax
+    import jax.numpy as jnp
+
+    def pick(a, b):
+        return a if a is b else jnp.where(accept.reshape(accept.shape + (1,) * (a.ndim - 2)), a, b)
+
+    chosen = jax.tree.map(pick, new._replace(step=0, tally=0), old._replace(step=0, tally=0))
+    return chosen._replace(step=old.step, tally=tally)
+
+
+# -- blocks of steps ------------------------------------------------------------------------------------------------
+
+Block = Callable[[State, Tuning, Any, int, int], tuple[State, Record]]
+
+
+def make_block(target: Target, size: int) -> Block:
+    """`block(state, tuning, key, n, thin)`: n records (at most `size`), `thin` steps before each."""
+    return _compiled_block(target, size) if target.is_traceable else functools.partial(_python_block, target)
+
+
+@functools.lru_cache(maxsize=8)
+def _compiled_block(target: Target, size: int) -> Block:
+    """The whole block as one compiled loop. `n` and `thin` are arguments too, so it is compiled once."""
+    import jax
+    from jax import lax
+
+    def step(tuning, key, state):
+        luck, proposal = propose(target, state, tuning, key)
+        return settle(target, state, tuning, luck, proposal, target.terms(proposal))
+
+    def advance(i, carry, tuning, key, thin):
+        state, records = carry
+        state = lax.fori_loop(0, thin, lambda _, s: step(tuning, key, s), state)
+        return state, jax.tree.map(lambda all_, one: all_.at[i].set(one), records, record(target, state))
+
+    def block(state, tuning, key, n, thin):
+        state = state._replace(tally=_no_tally(state.position.shape[0], target.n_models))
+        empty = jax.eval_shape(functools.partial(record, target), state)
+        records = jax.tree.map(lambda x: jax.numpy.zeros((size, *x.shape), x.dtype), empty)
+        return lax.fori_loop(0, n, functools.partial(advance, tuning=tuning, key=key, thin=thin), (state, records))
+
+    compiled = jax.jit(block)
+
+    def run(state, tuning, key, n, thin):
+        state, records = compiled(state, tuning, key, n, thin)
+        return state, jax.tree.map(lambda x: np.asarray(x)[:n], records)
+
+    return run
+
+
+def record(target: Target, state: State) -> Record:
+    """What is kept of a state."""
+    predictions = None if state.terms.predictions is None else state.terms.predictions[0]
+    return Record(state.alpha, state.position, target.log_joints(state.terms), predictions)
+
+
+@functools.lru_cache(maxsize=8)
+def _compiled_steps(target: Target):
+    import jax
+
+    return jax.jit(functools.partial(propose, target)), jax.jit(functools.partial(settle, target))
+
+
+def _python_block(target: Target, state: State, tuning: Tuning, key, n: int, thin: int) -> tuple[State, Record]:
+    """The same chain for models in plain Python: only the models run outside the compiled code."""
+    import jax
+
+    propose_, settle_ = _compiled_steps(target)
+    state = state._replace(tally=_no_tally(state.position.shape[0], target.n_models))
+    records = []
+    for _ in range(n):
+        for _ in range(thin):
+            luck, proposal = propose_(state, tuning, key)
+            state = settle_(state, tuning, luck, proposal, target.terms_in_numpy(np.asarray(proposal)))
+        records.append(jax.tree.map(np.asarray, record(target, state)))
+    return state, jax.tree.map(lambda *each: np.stack(each), *records)

@@ -1,0 +1,64 @@
+"""Whether an answer can be trusted: a level and the reasons for it, in codes and in sentences."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import NamedTuple
+
+LEVELS = ("ok", "caution", "limit", "fail")
+EXIT_CODES = {"ok": 0, "caution": 0, "limit": 3, "fail": 4}
+
+CODES: dict[str, str] = {
+    "few_crossings": "The chains went from one model to the other too seldom.",
+    "rhat": "Chains disagree on the share of a model (split R-hat).",
+    "small_ess": "Too few effective draws.",
+    "heavy_tail": "The weights that carry the answer are heavy-tailed (Pareto k).",
+    "estimators_disagree": "Two estimators from the same draws differ by more than their errors.",
+    "start_dependent": "Chains started in one model give another answer than chains started in the other.",
+    "drift": "The first and the second half of the run differ.",
+    "several_modes": "A model has several separated modes.",
+    "pilot_disagrees": "The pilot's own estimate of an evidence differs from the final one.",
+    "target_not_reached": "The run ended before the error met its target.",
+    "interrupted": "The run was stopped by hand or by a limit.",
+    "prior_not_normalised": "A prior does not integrate to one.",
+    "unequal_data": "The models do not see the same data.",
+    "impossible": "A model gives the data no probability at any point that was tried.",
+    "never_visited": "A model was never visited; only a limit can be given.",
+}
+
+
+class Reason(NamedTuple):
+    """One reason: its code and a plain sentence with the figures."""
+
+    code: str
+    sentence: str
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """`level`: ok (trust it), caution (trust it, but read), limit (a bound only), fail (do not use)."""
+
+    level: str = "ok"
+    reasons: tuple[Reason, ...] = ()
+
+    def __post_init__(self):
+        if self.level not in LEVELS:
+            raise ValueError(f"a verdict's level is one of {LEVELS}, not {self.level!r}.")
+
+    @property
+    def is_reliable(self) -> bool:
+        return self.level in ("ok", "caution")
+
+    @property
+    def exit_code(self) -> int:
+        return EXIT_CODES[self.level]
+
+    def __str__(self) -> str:
+        return "\n".join([self.level] + [f"  {code}: {sentence}" for code, sentence in self.reasons])
+
+
+def worst(found: list[tuple[str, Reason]]) -> Verdict:
+    """The verdict that several findings (level, reason) add up to."""
+    level = max((level for level, _ in found), key=LEVELS.index, default="ok")
+    ordered = sorted(found, key=lambda item: -LEVELS.index(item[0]))
+    return Verdict(level, tuple(reason for _, reason in ordered))
