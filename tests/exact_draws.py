@@ -6,6 +6,7 @@ from functools import cached_property
 
 import numpy as np
 import numpyro.distributions as dist
+
 from supermodel.embedding import coordinate as coordinates
 from supermodel.embedding.supermodel import Supermodel
 from supermodel.models.model import Model
@@ -15,8 +16,10 @@ from supermodel.sampling.draws import Draws
 
 @dataclass(frozen=True)
 class Problem:
-    r"""Models $y = X_k u + N(0, \sigma^2)$ on one vector u of shared parameters, $u \sim N(m, s^2)$; a column of zeros is a
-    parameter that the model does not have (its companion is then the prior)."""
+    r"""Models $y = X_k u + N(0, \sigma^2)$ on one vector u of shared parameters, $u \sim N(m, s^2)$.
+
+    A column of zeros is a parameter that the model does not have (its companion is then the prior).
+    """
 
     designs: tuple  # of (n, D)
     y: np.ndarray
@@ -46,27 +49,21 @@ class Problem:
 
     # -- closed forms ---------------------------------------------------------------------------------------------
 
-    def natural(self, design, power=1.0):
-        """(Lambda, h, c) of the log likelihood -u'Lambda u/2 + h'u + c, to a power."""
-        n = len(self.y)
-        c = -0.5 * self.y @ self.y / self.sigma**2 - n * math.log(self.sigma * math.sqrt(2 * math.pi))
-        return (
-            power * design.T @ design / self.sigma**2,
-            power * design.T @ self.y / self.sigma**2,
-            power * c,
-        )
-
     def posterior(self, weights, combine):
-        """ln Z, mean and covariance at one point of the simplex (for all but the mixture)."""
+        """ln Z, mean and covariance at points (..., K) of the simplex (for all but the mixture)."""
+        designs, power = np.array(self.designs) / self.sigma, np.asarray(weights, float)
         if combine == "blend":
-            parts = [self.natural(np.tensordot(weights, np.array(self.designs), 1))]
-        else:
-            parts = [self.natural(x, w) for x, w in zip(self.designs, weights, strict=True)]
-        precision = sum(p[0] for p in parts) + np.diag(self.sd**-2)
-        h = sum(p[1] for p in parts) + self.mean / self.sd**2
+            designs, power = (
+                np.einsum("...k,knd->...nd", power, designs)[..., None, :, :],
+                np.ones((*power.shape[:-1], 1)),
+            )
+        y = self.y / self.sigma
+        precision = np.einsum("...k,...knd,...kne->...de", power, designs, designs) + np.diag(self.sd**-2)
+        h = np.einsum("...k,...knd,n->...d", power, designs, y) + self.mean / self.sd**2
         covariance = np.linalg.inv(precision)
-        mean = covariance @ h
-        log_z = sum(p[2] for p in parts) + 0.5 * h @ mean + 0.5 * np.linalg.slogdet(covariance)[1]
+        mean = np.einsum("...de,...e->...d", covariance, h)
+        constant = power.sum(-1) * (-0.5 * y @ y - len(y) * math.log(self.sigma * math.sqrt(2 * math.pi)))
+        log_z = constant + 0.5 * (h * mean).sum(-1) + 0.5 * np.linalg.slogdet(covariance)[1]
         return log_z - 0.5 * np.sum((self.mean / self.sd) ** 2) - np.log(self.sd).sum(), mean, covariance
 
     @cached_property
@@ -118,20 +115,12 @@ class Problem:
     def _path(self, supermodel, rng, n):
         coordinate = supermodel.coordinate
         grid, mass, weights = prior_grid(coordinate, rng, n)
-        at = [self.posterior(w, supermodel.combine) for w in weights]
-        log_z = np.array([a[0] for a in at]) + weights @ supermodel.tilt
+        log_z = self.posterior(weights, supermodel.combine)[0] + weights @ supermodel.tilt
         alpha = pick(coordinate, grid, mass * np.exp(log_z - log_z.max()), rng, n)
         w = coordinate.table[alpha] if coordinate.is_discrete else coordinate.weights_of(alpha)
-        u = np.zeros((n, len(self.mean)))
-        if coordinate.is_discrete:
-            for m in np.unique(alpha):
-                _, mean, c = at[m]
-                u[alpha == m] = rng.multivariate_normal(mean, c, (alpha == m).sum(), method="cholesky")
-            return alpha, u
-        for i in range(n):
-            _, mean, c = self.posterior(w[i], supermodel.combine)
-            u[i] = mean + np.linalg.cholesky(c) @ rng.standard_normal(len(mean))
-        return alpha, u
+        _, mean, covariance = self.posterior(w, supermodel.combine)
+        step = np.linalg.cholesky(covariance) @ rng.standard_normal((n, len(self.mean), 1))
+        return alpha, mean + step[..., 0]
 
 
 def prior_grid(coordinate, rng, n):
@@ -186,3 +175,41 @@ def linear_csv():
 
 
 __all__ = ["Problem", "coordinates", "example", "linear_csv", "swapped"]
+
+
+# -- tolerances from false-alarm rates --------------------------------------------------------------------------------
+
+FALSE_ALARM = 1e-6
+
+
+def is_within(estimate, truth):
+    """Whether an estimate is within its own error of the truth, at the false-alarm rate (normal)."""
+    from scipy.stats import norm
+
+    return abs(estimate.value - truth) < norm.isf(FALSE_ALARM / 2) * estimate.error
+
+
+def is_calibrated(z):
+    """Whether z-scores have the mean 0 and the spread 1: chi-square and normal bounds at the false-alarm rate.
+
+    The spread may be less by the third that conservative errors (the larger of two) can take.
+    """
+    from scipy.stats import chi2, norm
+
+    z = np.asarray(z)
+    upper, lower = chi2.isf(FALSE_ALARM, len(z)) / len(z), 0.67**2 * chi2.ppf(FALSE_ALARM, len(z)) / len(z)
+    return bool(lower < np.mean(z**2) < upper and abs(z.mean()) < norm.isf(FALSE_ALARM / 2) / math.sqrt(len(z)))
+
+
+def z_scores(problem, supermodel, estimator, rng, n=60, n_chains=8, n_draws=300, stay=0.7):
+    """(estimate - truth)/error over repetitions, with correlated chains."""
+    scores = []
+    for _ in range(n):
+        found = estimator(problem.draws(supermodel, rng, n_chains, n_draws, stay)).log_bayes_factor(*problem.names[:2])
+        scores.append((found.value - problem.log_bayes_factor()) / found.error)
+    return np.array(scores)
+
+
+def shifted(draws, amount, k=0):
+    """The same draws with ln J of one model off by `amount`: the planted error."""
+    return replace(draws, log_joints=draws.log_joints + amount * np.eye(draws.log_joints.shape[-1])[k])

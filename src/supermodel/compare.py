@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from supermodel.compilation import compilation_cache
 from supermodel.embedding.supermodel import check_models
 from supermodel.engine.judge import judge
 from supermodel.engine.posterior import posteriors
@@ -43,9 +44,24 @@ def compare(
                 share, prior_odds, executor, progress)  # fmt: skip
 
 
-def evidence(model: Model, data: Any = None, *, name: str = "model", **options: Any):
-    """ln Z of a single model: its Bayes factor against a reference of evidence 1. Options as in `compare`."""
-    raise NotImplementedError
+def evidence(
+    model: Model,
+    data: Any = None,
+    *,
+    seed: int = 0,
+    target_error: float = 0.1,
+    max_evaluations: int | None = None,
+    max_seconds: float | None = None,
+    executor: Any = None,
+    progress: bool | None = None,
+) -> Comparison:
+    """ln Z of a single model, through its Bayes factor against a reference of evidence 1.
+
+    A `Comparison` of one model, named "model": `.log_evidence("model")`, its verdict and its posterior.
+    """
+    check_models({"model": model}, least=1)
+    goals = Goals(*_checked_goals(target_error, None, max_evaluations, max_seconds))
+    return _run({"model": model}, data, seed, goals, True, None, executor, progress)
 
 
 def _checked_goals(target_error, decide, max_evaluations, max_seconds):
@@ -63,9 +79,10 @@ def _run(models, data, seed, goals: Goals, share, prior_odds, executor, progress
     odds = checked_odds(prior_odds or dict.fromkeys(models, 1.0), tuple(models))
     began = time.monotonic()
     run = Run(models, data, seed, share if isinstance(share, bool) else list(share), executor, goals)
-    run.prepare()
-    run.loop()
-    return finish(run, odds, time.monotonic() - began)
+    with compilation_cache():
+        run.prepare()
+        run.loop()
+        return finish(run, odds, time.monotonic() - began)
 
 
 def finish(run: Run, prior_odds: Mapping[str, float], seconds: float) -> Comparison:

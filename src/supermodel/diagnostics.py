@@ -20,15 +20,17 @@ from supermodel.estimation.correlation import autocorrelation as autocorrelation
 from supermodel.estimation.correlation import covariance_of_means as covariance_of_means
 from supermodel.estimation.correlation import effective_size as effective_size
 from supermodel.estimation.correlation import mcse as mcse
+from supermodel.estimation.tail import pareto_k as pareto_k
 
 if TYPE_CHECKING:
     from supermodel.sampling.draws import Draws
 
+
 def split_rhat(x: np.ndarray, rank_normalized: bool = False) -> float:
     r"""$\hat R = \sqrt{\frac{n-1}{n} + \frac{B}{nW}}$ of the half chains; 1 when they agree, and the paper asks for < 1.05.
 
-    `rank_normalized` replaces x by normal scores of its ranks first, which sees through heavy tails (Vehtari et al. 2021).
-    NaN for constants and for fewer than four draws.
+    `rank_normalized` replaces x by normal scores of its ranks first, which sees through heavy tails (Vehtari et al.
+    2021). NaN for constants and for fewer than four draws.
     """
     x = as_chains(x)
     n = x.shape[1] // 2
@@ -83,7 +85,9 @@ def end_bin_counts(draws: Draws, width: float = 0.01) -> dict[str, int]:
     coordinate = draws.supermodel.coordinate
     if hasattr(coordinate, "ends"):
         reach = width * abs(coordinate.ends[0] - coordinate.ends[1])
-        return {n: int(np.sum(np.abs(draws.alpha - e) <= reach)) for n, e in zip(draws.names, coordinate.ends, strict=True)}
+        return {
+            n: int(np.sum(np.abs(draws.alpha - e) <= reach)) for n, e in zip(draws.names, coordinate.ends, strict=True)
+        }
     near = weights_of(draws) >= 1.0 - width
     return {name: int(near[..., k].sum()) for k, name in enumerate(draws.names)}
 
@@ -99,8 +103,8 @@ class Crossings:
 def crossings(draws: Draws) -> Crossings:
     """How often each chain passes between models; a chain without a round trip knows only its own side.
 
-    A draw is on a model's side when that model has more than half of the weight (on a ladder that has the corners: all of
-    it); between, it belongs to the side it came from.
+    A draw is on a model's side when that model has more than half of the weight (on a ladder that has the corners:
+    all of it); between, it belongs to the side it came from.
     """
     coordinate = draws.supermodel.coordinate
     has_corners = coordinate.is_discrete and all(coordinate.corner(k) is not None for k in range(coordinate.n_models))
@@ -120,35 +124,6 @@ def _tours(walk: np.ndarray, n_models: int) -> int:
         if len(seen) == n_models:
             tours, seen = tours + 1, {model}
     return tours
-
-
-def pareto_k(log_weights: np.ndarray) -> float:
-    r"""Shape k of a generalised Pareto law fitted to the largest $\min(N/5, 3\sqrt N)$ weights (Zhang and Stephens 2009).
-
-    With the weak prior of PSIS towards 1/2. Above 0.7 the mean of the weights cannot be trusted at any affordable N; a tail
-    without spread gives 0. NaN where a weight is NaN or there are fewer than 25.
-    """
-    x = np.sort(np.ravel(np.asarray(log_weights, float)))
-    n_tail = int(min(0.2 * len(x), 3 * math.sqrt(len(x))))
-    if n_tail < 5 or np.any(np.isnan(x)) or x[-1] == np.inf:
-        return math.nan
-    excess = np.exp(x[-n_tail:] - x[-1]) - np.exp(x[-n_tail - 1] - x[-1])
-    if excess[-1] <= 1e-12:
-        return 0.0
-    return (n_tail * _pareto_shape(np.maximum(excess, 1e-300)) + 10 * 0.5) / (n_tail + 10)
-
-
-def _pareto_shape(y: np.ndarray) -> float:
-    """Zhang and Stephens' quasi-Bayes shape of sorted excesses y."""
-    n = len(y)
-    m = 30 + int(math.sqrt(n))
-    theta = 1 / y[-1] + (1 - np.sqrt(m / (np.arange(m) + 0.5))) / (3 * max(y[int(n / 4 + 0.5) - 1], 1e-300))
-    shape = np.log1p(-theta[:, None] * y).mean(axis=1)  # minus k in their sign
-    with np.errstate(divide="ignore", invalid="ignore"):
-        likelihood = n * (np.log(-theta / shape) - shape - 1)
-    likelihood = np.where(np.isfinite(likelihood), likelihood, -np.inf)
-    weight = np.exp(likelihood - likelihood.max())
-    return float(np.log1p(-(weight @ theta / weight.sum()) * y).mean())
 
 
 def aic(max_log_likelihood: float, n_parameters: int) -> float:

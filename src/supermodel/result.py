@@ -1,19 +1,31 @@
-"""What comes out of a comparison: frozen, plain data, ready to be shown and stored."""
+"""What comes out of a comparison: frozen, plain data, ready to be asked, shown and stored."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import json
+import os
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from supermodel.errors import SupermodelError
 from supermodel.estimation.estimate import Estimate, Evidences
+from supermodel.estimation.ladder import standard_error
+from supermodel.fingerprint import fingerprint, versions
+from supermodel.interpretation import Bound, Interpretation, bound_of, interpret
+from supermodel.ranking import Matrix, Ranking, matrix_of, rank
+from supermodel.scales import Scale
 from supermodel.verdict import Verdict
 
-SCHEMA = 1
+if TYPE_CHECKING:
+    from supermodel.averaging import Averaged, Predictions
+    from supermodel.drivers import Drivers, Split
+    from supermodel.sensitivity import Sensitivity
+
+SCHEMA = 1  # of what `asdict`, `to_json` and `save` write; raised whenever a name or a meaning changes
 
 
 @dataclass(frozen=True, eq=False)
@@ -32,21 +44,53 @@ class ModelPosterior:
         return np.exp(self.log_weights)
 
     @property
+    def n_chains(self) -> int:
+        """The number of chains, if all are of one length and in order; otherwise 1."""
+        n = int(self.chain.max(initial=0)) + 1
+        even = len(self.chain) % n == 0 and np.array_equal(self.chain, np.repeat(np.arange(n), len(self.chain) // n))
+        return n if even else 1
+
+    @property
     def effective_size(self) -> float:
         """$1 / \\sum w^2$."""
         return float(1.0 / np.sum(self.weights**2))
 
+    def average(self, values: np.ndarray) -> np.ndarray:
+        """Posterior mean of any quantity, given its value at each draw (n, ...)."""
+        # A draw without weight counts for nothing, even where the quantity is infinite there.
+        used = self.weights > 0
+        return np.tensordot(self.weights[used], np.asarray(values)[used], axes=1)
+
+    def average_error(self, values: np.ndarray) -> np.ndarray:
+        """Standard error of `average`, allowing for the weights and for the correlation along chains."""
+        w = self.weights
+        with np.errstate(invalid="ignore"):
+            centred = np.asarray(values) - self.average(values)
+        shape = (self.n_chains, -1)
+        flat = np.where(w[:, None] > 0, len(w) * w[:, None] * centred.reshape(len(w), -1), 0.0)
+        errors = [standard_error(column.reshape(shape)) for column in flat.T]
+        return np.array(errors).reshape(centred.shape[1:])
+
     def mean(self, parameter: str) -> np.ndarray:
-        return np.tensordot(self.weights, self.parameters[parameter], axes=1)
+        return self.average(self.parameters[parameter])
 
     def sd(self, parameter: str) -> np.ndarray:
         centred = self.parameters[parameter] - self.mean(parameter)
-        return np.sqrt(np.tensordot(self.weights, centred**2, axes=1))
+        return np.sqrt(self.average(centred**2))
+
+    def mean_error(self, parameter: str) -> np.ndarray:
+        return self.average_error(self.parameters[parameter])
 
     def resample(self, n: int, seed: int = 0) -> dict[str, np.ndarray]:
         """`n` equally weighted draws."""
-        rows = np.random.default_rng(seed).choice(len(self.log_weights), size=n, p=self.weights / self.weights.sum())
+        rows = self.rows(n, seed)
         return {name: values[rows] for name, values in self.parameters.items()}
+
+    def rows(self, n: int, seed: int = 0) -> np.ndarray:
+        """Indices of `n` equally weighted draws, by systematic resampling: equal weights give every draw once."""
+        steps = np.cumsum(self.weights / self.weights.sum())
+        points = (np.random.default_rng(seed).random() + np.arange(n)) / n
+        return np.minimum(np.searchsorted(steps, points), len(steps) - 1)
 
 
 @dataclass(frozen=True, eq=False)
@@ -62,7 +106,7 @@ class EdgeRecord:
     report: dict[str, float]  # the figures of the checks
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Comparison:
     """Bayes factors with errors and a verdict. Natural logarithms; models by name."""
 
@@ -77,13 +121,38 @@ class Comparison:
     seconds: float = float("nan")
     models: Mapping[str, Any] | None = None  # the user's models, absent after loading from a file
     data: Any = None
+    priors: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)  # {model: {parameter: prior}}
+    versions: dict[str, str] = field(default_factory=versions)
+    fingerprints: dict[str, str] = field(default_factory=dict)  # of "data" and "priors"
+    schema: int = SCHEMA
+
+    def __post_init__(self):
+        if not self.priors and self.models is not None:
+            object.__setattr__(self, "priors", {name: dict(model.priors) for name, model in self.models.items()})
+        if not self.fingerprints:
+            object.__setattr__(
+                self, "fingerprints", {"data": fingerprint(self.data), "priors": fingerprint(self.priors)}
+            )
+
+    # -- the numbers ----------------------------------------------------------------------------------------------
 
     @property
     def names(self) -> tuple[str, ...]:
         return self.evidences.names
 
+    @property
+    def ranking(self) -> tuple[str, ...]:
+        """The names of the models, largest evidence first; one whose evidence is unknown comes last."""
+        values = np.where(np.isnan(self.evidences.values), -np.inf, self.evidences.values)
+        return tuple(self.names[k] for k in np.argsort(-values, kind="stable"))
+
+    @property
+    def best(self) -> str:
+        """The model of the largest evidence."""
+        return self.ranking[0]
+
     def log_bayes_factor(self, first: str, second: str) -> Estimate:
-        """ln Z_first - ln Z_second."""
+        """ln Z_first - ln Z_second; `.log10` has it in decimal logarithms."""
         return self.evidences.log_bayes_factor(first, second)
 
     def log_evidence(self, name: str) -> Estimate:
@@ -103,13 +172,162 @@ class Comparison:
         logs = logs - np.logaddexp.reduce(logs)
         return {name: float(p) for name, p in zip(self.names, np.exp(logs), strict=True)}
 
+    def probability_errors(self, prior_odds: Mapping[str, float] | None = None) -> dict[str, float]:
+        r"""Standard errors of the probabilities: $\partial p_k / \partial \ln Z_j = p_k (\delta_{kj} - p_j)$."""
+        p = np.array(list(self.probabilities_for(prior_odds or self.prior_odds).values()))
+        slope = np.diag(p) - np.outer(p, p)
+        variance = np.einsum("kj,ji,ki->k", slope, self.evidences.covariance, slope)
+        return {name: float(e) for name, e in zip(self.names, np.sqrt(np.maximum(variance, 0.0)), strict=True)}
+
+    def matrix(self) -> Matrix:
+        """ln B of every model (row) against every other (column), best first, each with its joint error."""
+        return matrix_of(self)
+
+    def table(self, reference: str | None = None, prior_odds: Mapping[str, float] | None = None) -> Ranking:
+        """The models, best first, against `reference` (the best one by default), with the checks of each beside it."""
+        return rank(self, reference, prior_odds)
+
+    def bound(self, first: str, second: str, level: float = 0.95) -> Bound:
+        """What can be said where only a limit is known: ln B(first : second) above or below a value."""
+        return bound_of(self, first, second, level)
+
+    def interpret(
+        self, first: str | None = None, second: str | None = None, scale: str | Scale | Mapping[str, float] = "trotta"
+    ) -> Interpretation:
+        """ln B in words, with both names: a band of the scale only if the whole 2-sigma interval lies in it.
+
+        By default the best model against the next.
+        """
+        return interpret(self, first, second, scale)
+
+    # -- posteriors and averages ----------------------------------------------------------------------------------
+
     def posterior(self, name: str) -> ModelPosterior:
         """The posterior of one model."""
         self.evidences.index(name)
         return self.posteriors[name]
 
+    def averaged(
+        self,
+        parameter: str,
+        prior_odds: Mapping[str, float] | None = None,
+        fixed: float | Mapping[str, float] | None = None,
+    ) -> Averaged:
+        """The posterior of a parameter averaged over the models, with a spike for models that do not have it.
+
+        `fixed` tells at which value such models hold it (one number, or one per model); without it the moments are
+        those given that the parameter exists.
+        """
+        from supermodel.averaging import averaged
+
+        return averaged(self, parameter, prior_odds, fixed)
+
+    def predict(self, x: Any = None, prior_odds: Mapping[str, float] | None = None, n: int = 400) -> Predictions:
+        """Predictions averaged over the models and their posteriors, at `x` (by default where the data are)."""
+        from supermodel.averaging import predictions
+
+        return predictions(self, x, prior_odds, n)
+
+    # -- what the answer rests on ---------------------------------------------------------------------------------
+
+    def sensitivity(
+        self,
+        parameter: str,
+        scales: Sequence[float] | np.ndarray | None = None,
+        *,
+        shifts: Sequence[float] | np.ndarray | None = None,
+        replace: Any = None,
+        pair: tuple[str, str] | None = None,
+        models: Sequence[str] | None = None,
+    ) -> Sensitivity:
+        """ln B against the width (`scales`), the place (`shifts`) or the form (`replace`) of a parameter's prior.
+
+        Read off the record by reweighting: no likelihood is called. `pair` says whose ln B, `models` whose prior is
+        changed (all that have the parameter, by default); `replace` is a distribution, or {label: distribution}.
+        """
+        from supermodel.sensitivity import sensitivity
+
+        return sensitivity(self, parameter, scales, shifts=shifts, replace=replace, pair=pair, models=models)
+
+    def drivers(
+        self, first: str | None = None, second: str | None = None, blocks: Any = None, pointwise: Any = None
+    ) -> Drivers:
+        """Which data drive the preference of `first` over `second`; see `supermodel.drivers`."""
+        from supermodel.drivers import drivers
+
+        return drivers(self, first, second, blocks, pointwise)
+
+    def split(self, name: str) -> Split:
+        r"""$\ln Z = \langle \ln L \rangle - D_{KL}$ of one model: how well it fits, and what that costs (Occam)."""
+        from supermodel.drivers import split
+
+        return split(self, name)
+
+    # -- showing --------------------------------------------------------------------------------------------------
+
+    def __str__(self) -> str:
+        from supermodel.report.text import text
+
+        return text(self)
+
+    __repr__ = __str__
+
+    def _repr_html_(self) -> str:
+        from supermodel.report.html import snippet
+
+        return snippet(self)
+
+    def report(self, path: str | os.PathLike[str], title: str | None = None, scale: Any = "trotta") -> None:
+        """Write one self-contained HTML page: headline, verdict, tables, plots, priors, methods, citation."""
+        from supermodel.report.html import write
+
+        write(self, path, title, scale)
+
+    # -- storing and handing on -----------------------------------------------------------------------------------
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write everything but the models' code to a netCDF file, atomically; `supermodel.load` reads it."""
+        from supermodel.archive import save
+
+        save(self, path)
+
+    def asdict(self) -> dict[str, Any]:
+        """The answer as plain numbers, lists and strings (without draws and records)."""
+        from supermodel.export import asdict
+
+        return asdict(self)
+
+    def to_json(self, indent: int | None = 2) -> str:
+        """`asdict` as JSON text; what is not a finite number becomes null."""
+        return json.dumps(self.asdict(), indent=indent, allow_nan=False, ensure_ascii=False)
+
+    def to_arviz(self, model: str | None = None) -> Any:
+        """ArviZ InferenceData of one model (the best by default), with the whole comparison as an extra group."""
+        from supermodel.export import to_arviz
+
+        return to_arviz(self, model)
+
+    def to_dataframe(self, model: str | None = None) -> Any:
+        """Weighted draws as a pandas table: of one model, or of all with `model` and `weight` columns."""
+        from supermodel.export import to_dataframe
+
+        return to_dataframe(self, model)
+
+    def to_getdist(self, model: str | None = None) -> Any:
+        """GetDist MCSamples of one model's posterior (the best by default)."""
+        from supermodel.export import to_getdist
+
+        return to_getdist(self, model)
+
+    def to_anesthetic(self, model: str | None = None) -> Any:
+        """Weighted anesthetic Samples of one model's posterior (the best by default)."""
+        from supermodel.export import to_anesthetic
+
+        return to_anesthetic(self, model)
+
 
 def checked_odds(prior_odds: Mapping[str, float], names: tuple[str, ...]) -> dict[str, float]:
+    """Prior odds as probabilities, after checks."""
     unknown, missing = set(prior_odds) - set(names), set(names) - set(prior_odds)
     if unknown or missing:
         raise SupermodelError(

@@ -147,7 +147,7 @@ def test_expectations_and_their_errors():
 
 
 @given(st.floats(-500, 500), st.floats(0.5, 20), st.floats(-3, 3))
-@settings(max_examples=25)
+@settings(max_examples=12)
 def test_constants_scales_and_shifts(constant, scale, shift):
     log_joint = lambda theta: np.logaddexp(norm.logpdf(theta[:, 0], 0, 1), norm.logpdf(theta[:, 0], 3, 0.2) - 1)
     moved = lambda theta: log_joint((theta - shift) / scale) + constant
@@ -176,8 +176,8 @@ def test_density_against_scipy():
     law = beta(2.5, 0.7)  # infinite, but integrable, at one end
     density = Density(lambda x: 1.5 * np.log(x) - 0.3 * np.log1p(-x))
     x = np.linspace(0.05, 0.95, 7)
-    np.testing.assert_allclose(density.pdf(x), law.pdf(x), rtol=1e-6)
-    np.testing.assert_allclose(density.cdf(x), law.cdf(x), atol=1e-6, rtol=0)
+    np.testing.assert_allclose(density.pdf(x), law.pdf(x), rtol=1e-8)
+    np.testing.assert_allclose(density.cdf(x), law.cdf(x), atol=1e-8, rtol=0)
 
 
 def test_density_with_whole_number_ends():
@@ -185,6 +185,5 @@ def test_density_with_whole_number_ends():
     density = Density(lambda x: 40.0 * x, -4, 0)
     assert abs(density.log_norm + math.log(40)) < 1e-12
     np.testing.assert_allclose(density.ppf([0.1, 0.9]), np.log([0.1, 0.9]) / 40, atol=1e-13, rtol=0)
-    assert abs(density.expectation(lambda x: np.tanh(90 * (x + 0.02))) - 0.4277) < 1  # runs; the value is below
     exact = 40 * np.trapezoid(np.exp(40 * (g := np.linspace(-4, 0, 400_001))) * np.tanh(90 * (g + 0.02)), g)
     assert abs(density.expectation(lambda x: np.tanh(90 * (x + 0.02))) - exact) < 1e-6

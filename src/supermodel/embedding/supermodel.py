@@ -375,7 +375,8 @@ def jax_key(seed: int) -> Any:
     return jax.random.key(seed)
 
 
-def check_models(models: Mapping[str, Model]) -> None:
+def check_models(models: Mapping[str, Model], least: int = 2) -> None:
+    """Refuse what is not a dict of at least `least` named models."""
     if not isinstance(models, Mapping) or not models:
         raise ModelError('models are given as a dict {name: Model}, e.g. {"fixed": fixed, "free": free}.')
     for name, model in models.items():
@@ -383,7 +384,7 @@ def check_models(models: Mapping[str, Model]) -> None:
             raise ModelError(f"a model's name must be a non-empty string; got {name!r}.")
         if not isinstance(model, Model):
             raise ModelError(f"model {name!r} is a {type(model).__name__}, not a supermodel.Model.")
-    if len(models) < 2:
+    if len(models) < least:
         raise ModelError(f"a comparison needs at least two models; got only {next(iter(models))!r}.")
 
 

@@ -11,7 +11,7 @@ import numpy as np
 from supermodel.embedding.coordinate import Ladder
 from supermodel.embedding.supermodel import Supermodel
 from supermodel.embedding.warp import Warp
-from supermodel.engine.kernels import State, Tuning, crank_nicolson, hamiltonian, jax_randomness, numpy_randomness
+from supermodel.engine.kernels import Randomness, State, Tuning, crank_nicolson, hamiltonian, randomness
 from supermodel.estimation.ladder import LadderFit, multistate, rao_blackwell
 from supermodel.float64 import in_float64
 from supermodel.models.model import Model
@@ -78,8 +78,7 @@ class Edge:
         import jax
         import jax.numpy as jnp
 
-        pair, n, dimension = self.pair, self.chains, self.pair.dimension
-        size = len(pair.names)
+        pair, n, size = self.pair, self.chains, len(self.pair.names)
 
         def values(u, warps):
             return jax.vmap(lambda v: pair.log_joints(v, warps))(u)
@@ -98,18 +97,17 @@ class Edge:
                 log_joints, gradients = values(u, warps), jnp.zeros((n, 0, 0))
             return State(u, log_joints, rung, gradients)
 
-        def block(key, state, tuning, warps, steps):
-            def step(state, key):
-                random = jax_randomness(key, n, dimension)
+        def block(state, random, tuning, warps):
+            def step(state, random):
                 if self.kernel == "hamiltonian":
                     state, accepted = hamiltonian(lambda u: with_gradients(u, warps), state, random, tuning)
                 else:
                     state, accepted = crank_nicolson(jnp, lambda u: values(u, warps), state, random, tuning)
                 return state, (state.u, state.log_joints, state.rung, accepted)
 
-            return jax.lax.scan(step, state, jax.random.split(key, steps))
+            return jax.lax.scan(step, state, random)
 
-        return jax.jit(start), jax.jit(block, static_argnames="steps")
+        return jax.jit(start), jax.jit(block)
 
     @in_float64
     def scores(self, u: np.ndarray) -> np.ndarray:
@@ -141,12 +139,11 @@ class Edge:
     def advance(self, seed: int, steps: int, tuning: Tuning) -> Block:
         """Move all chains by `steps` steps."""
         self.calls += 1
+        rng = np.random.default_rng([seed, self.stream, self.calls])
+        random = randomness(rng, steps, self.chains, self.pair.dimension)
         if not self.is_compiled:
-            return self._advance_numpy(np.random.default_rng([seed, self.stream, self.calls]), steps, tuning)
-        import jax
-
-        key = jax.random.fold_in(jax.random.fold_in(jax.random.key(seed), self.stream), self.calls)
-        self.state, (u, log_joints, rung, accepted) = self._compiled[1](key, self.state, tuning, self.pair.warps, steps)
+            return self._advance_numpy(random, tuning)
+        self.state, (u, log_joints, rung, accepted) = self._compiled[1](self.state, random, tuning, self.pair.warps)
         per_step = int(tuning.leapfrogs) if self.kernel == "hamiltonian" else 1
         paid = self.cost * self.chains * steps * per_step
         self.evaluations += paid
@@ -154,11 +151,11 @@ class Edge:
         swap = [np.moveaxis(np.asarray(x), 0, 1) for x in (u, log_joints, rung)]
         return Block(swap[0], swap[1], swap[2], float(np.mean(np.asarray(accepted))))
 
-    def _advance_numpy(self, rng: np.random.Generator, steps: int, tuning: Tuning) -> Block:
+    def _advance_numpy(self, random: Randomness, tuning: Tuning) -> Block:
         record, accepted = [], []
-        for _ in range(steps):
-            random = numpy_randomness(rng, self.chains, self.pair.dimension)
-            self.state, ok = crank_nicolson(np, self.log_joints_at, self.state, random, tuning)
+        for i in range(len(random.kind)):
+            step = Randomness(*(numbers[i] for numbers in random))
+            self.state, ok = crank_nicolson(np, self.log_joints_at, self.state, step, tuning)
             record.append(self.state)
             accepted.append(ok.mean())
         stack = [np.stack([getattr(s, f) for s in record], axis=1) for f in ("u", "log_joints", "rung")]

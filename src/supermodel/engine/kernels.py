@@ -54,7 +54,7 @@ def draw_rung(xp, uniform, table, log_prior, log_joints):
 
 
 class Randomness(NamedTuple):
-    """The random numbers of one step, drawn outside so that JAX and NumPy run the same code."""
+    """The random numbers of a step (or, with one axis more, of many), drawn outside so that JAX and NumPy run the same code."""
 
     normal: Any  # (n, D)
     accept: Any  # (n,) uniform
@@ -62,7 +62,7 @@ class Randomness(NamedTuple):
     kind: Any  # (n,) uniform: how bold a step is
 
 
-BOLD = 0.7  # share of independent proposals among the Crank-Nicolson steps: the rest are local and free stuck chains
+BOLD = 0.5  # share of independent proposals among the Crank-Nicolson steps: the rest are local and free stuck chains
 
 
 def crank_nicolson(xp, evaluate: Callable, state: State, random: Randomness, tuning: Tuning) -> tuple[State, Any]:
@@ -115,13 +115,8 @@ def hamiltonian(evaluate: Callable, state: State, random: Randomness, tuning: Tu
     return State(u, kept, rung, gradients), accepted
 
 
-def numpy_randomness(rng: np.random.Generator, n: int, dimension: int) -> Randomness:
-    return Randomness(rng.standard_normal((n, dimension)), 1.0 - rng.random(n), rng.random(n), rng.random(n))
-
-
-def jax_randomness(key: Any, n: int, dimension: int) -> Randomness:
-    import jax
-
-    a, b = jax.random.split(key)
-    uniform = jax.random.uniform(b, (3, n), dtype=float)
-    return Randomness(jax.random.normal(a, (n, dimension), dtype=float), 1.0 - uniform[0], uniform[1], uniform[2])
+def randomness(rng: np.random.Generator, steps: int, n: int, dimension: int) -> Randomness:
+    """The random numbers of `steps` steps. From NumPy for both kinds of likelihood: compiled code then holds no generator,
+    which halves its compile time, and a likelihood gives the same chains whether JAX can trace it or not."""
+    uniform = rng.random((3, steps, n))
+    return Randomness(rng.standard_normal((steps, n, dimension)), 1.0 - uniform[0], uniform[1], uniform[2])

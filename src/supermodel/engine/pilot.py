@@ -7,7 +7,7 @@ gradient, carry particles from the prior. What decides is the spread of $\ln J -
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -19,7 +19,7 @@ from supermodel.engine.edge import REFERENCE, Edge, no_data_model
 from supermodel.engine.kernels import Tuning
 from supermodel.engine.laplace import Climb, find_modes
 from supermodel.engine.smc import temper
-from supermodel.engine.whiten import by_moments, by_scores, spread
+from supermodel.engine.whiten import by_moments, by_scores, spread, widened
 from supermodel.float64 import in_float64
 from supermodel.models.joint import Joint
 
@@ -43,6 +43,7 @@ class Pilot:
     n_modes: int = 1
     log_evidence: float = float("nan")  # a rough one, where the pilot gives it
     step: float = 0.0  # of the Hamiltonian pilot
+    acceptance: float = 1.0  # of independent draws from N(0, I) by a chain in the posterior
     notes: list[tuple[str, str]] = field(default_factory=list)
 
     @property
@@ -87,10 +88,10 @@ def pilot(joint: Joint, known: Known, seed: int, stream: int, executor: Any = No
         return _tempered(joint, rng, known, paid, climb.gradients, executor)
     found = _laplace(joint, rng, climb, paid)
     if max(found.spread, found.spread_reference) <= 1.5:
-        return found
+        return replace(found, warp=widened(found.warp, found.spread))
     chained = _hamiltonian(joint, rng, seed, stream, found)
     if chained is not None and (chained.spread <= 3.0 or joint.dimension > 12):
-        return chained
+        return replace(chained, warp=widened(chained.warp, chained.spread))
     spent = chained or found
     return _tempered(joint, rng, known, spent.evaluations, spent.gradients, executor, chained)
 
@@ -209,6 +210,6 @@ def _tempered(joint, rng, known, evaluations, gradients, executor, chained: Pilo
     left = spread(particles.log_joint, particles.points, warp)
     rows = rng.choice(n, BATCH, replace=False)
     return Pilot(
-        joint, warp, particles.points[rows], particles.log_joint[rows], left, 1.3 * left, "tempered particles",
+        joint, widened(warp, left), particles.points[rows], particles.log_joint[rows], left, 1.3 * left, "tempered particles",
         evaluations, gradients, log_evidence=particles.log_evidence,
     )  # fmt: skip

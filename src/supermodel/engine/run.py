@@ -10,18 +10,18 @@ from typing import Any
 import numpy as np
 
 from supermodel.engine.checks import EdgeReport, examine
-from supermodel.engine.edge import Edge
+from supermodel.engine.edge import Block, Edge
 from supermodel.engine.kernels import Tuning
 from supermodel.engine.pilot import BATCH, Pilot, leapfrogs, padded, pilot
 from supermodel.engine.rungs import Gap, place, rebalance
 from supermodel.engine.tree import grow, measure, pair_supermodel
 from supermodel.estimation.estimate import Estimate, Evidences
+from supermodel.estimation.ladder import multistate
 from supermodel.float64 import in_float64
 from supermodel.models.joint import Joint
 from supermodel.models.model import Model
 
 CHAINS, STEPS = 16, 16  # one block: few enough that a cheap problem ends early
-FIRST = 2  # blocks before the first estimate
 
 
 @dataclass(frozen=True)
@@ -123,9 +123,10 @@ class Run:
     def _warm(self, i: int, j: int | None, gap: Gap, pair, starts, stream: int) -> Arm:
         """Chains from both ends; the balance and the step are learnt here and never changed afterwards."""
         ends = [self.pilots[i]] + ([] if j is None else [self.pilots[j]])
-        rough = max(p.spread for p in ends)
         compiled = all(joint.is_traceable for joint in pair.joints)
-        kernel = "hamiltonian" if compiled and rough > 0.7 and pair.dimension > 1 else "crank_nicolson"
+        # A trajectory costs about five gradients; a Crank-Nicolson step is cheaper while it is accepted often enough.
+        easy = min(p.acceptance for p in ends) > (0.25 if pair.dimension <= 3 else 0.6)
+        kernel = "crank_nicolson" if easy or not compiled else "hamiltonian"
         edge = Edge(pair, kernel, CHAINS, stream, self.executor)
         table, prior = place(gap)
         top = len(table) - 1
@@ -138,26 +139,22 @@ class Run:
             np.concatenate([starts[0][:half], starts[1][:half]]), np.repeat([top, 0], half)
         )
         rounds = 1 if gap.length < 0.3 else 3 + int(np.ceil(gap.length / 4))
-        for r in range(rounds):
+        for _ in range(rounds):
             block = edge.advance(self.seed, STEPS, tuning)
-            tuning = self._learn(edge, [block], tuning, kernel, first=r == 0)
+            tuning = self._learn(edge, block, tuning)
         return Arm(i, j, edge, gap, tuning)
 
     @staticmethod
-    def _learn(edge: Edge, blocks: list, tuning: Tuning, kernel: str, first: bool) -> Tuning:
+    def _learn(edge: Edge, record: Block, tuning: Tuning) -> Tuning:
         """A better balance (by MBAR on the warm-up draws) and, for trajectories, a better step."""
-        record = edge.record(blocks)
         table, prior = np.asarray(tuning.table), np.asarray(tuning.log_prior)
         used = np.isfinite(prior)
-        from supermodel.estimation.ladder import multistate
-
         fit = multistate(record.log_joints, record.rung, table[used])
         log_z = np.full(len(prior), np.nan)
         log_z[used] = fit.log_z
         step = float(tuning.step)
-        if kernel == "hamiltonian":
+        if edge.kernel == "hamiltonian":
             step = float(np.clip(step * np.exp(record.acceptance - 0.8), 0.01, 1.2))
-        del first
         return Tuning(table, rebalance(log_z, prior), step, leapfrogs(step))
 
     # -- the loop -------------------------------------------------------------------------------------------------
@@ -166,7 +163,7 @@ class Run:
     def loop(self) -> None:
         """Blocks on whichever edge lowers the error most per evaluation, until a goal is met."""
         for arm in self.arms:
-            self._add(arm, FIRST)
+            self._add(arm, 2 if arm.gap.length < 0.1 else 4)  # blocks before the first estimate
         while not self.ended:
             if self.report_progress is not None:
                 self.report_progress(self)
@@ -239,20 +236,25 @@ class Run:
                         reached.add(new)
         return paths[:root]
 
-    def _path_of(self, a: int, b: int) -> list[Arm]:
+    def _sign(self, a: int, b: int | None) -> np.ndarray:
+        """How ln Z_a - ln Z_b is made of edges; `b` None is the reference."""
         paths = self.paths()
-        return [arm for arm, used in zip(self.arms, paths[a] - paths[b], strict=True) if used != 0]
+        return paths[a] - (0.0 if b is None else paths[b])
 
-    def _difference(self, a: int, b: int) -> Estimate:
-        paths = self.paths()
-        sign = paths[a] - paths[b]
+    def _path_of(self, a: int, b: int | None) -> list[Arm]:
+        return [arm for arm, used in zip(self.arms, self._sign(a, b), strict=True) if used != 0]
+
+    def _difference(self, a: int, b: int | None) -> Estimate:
+        sign = self._sign(a, b)
         values = np.array([arm.report.value for arm in self.arms])
         errors = np.array([arm.report.error for arm in self.arms])
         variance = np.sum(np.where(sign != 0, (sign * errors) ** 2, 0.0))
         return Estimate(float(np.sum(sign * values)), float(np.sqrt(variance)))
 
-    def _worst_pair(self) -> tuple[int, int]:
-        """The best model and the one whose Bayes factor with it is least certain."""
+    def _worst_pair(self) -> tuple[int, int | None]:
+        """The best model and the one whose Bayes factor with it is least certain (a lone model: the reference)."""
+        if len(self.pilots) == 1:
+            return 0, None
         values = self.paths() @ np.array([arm.report.value for arm in self.arms])
         best = int(np.argmax(np.where(np.isfinite(values), values, -np.inf)))
         others = [k for k in range(len(self.pilots)) if k != best]

@@ -37,6 +37,13 @@ def _clipped(x: np.ndarray) -> np.ndarray:
     return np.clip(x, middle - 4 * (middle - low) - 1e-9, middle + 4 * (high - middle) + 1e-9)
 
 
+def independent_acceptance(difference_first: np.ndarray, difference_second: np.ndarray) -> float:
+    r"""Chance that a draw of the second end is accepted by a chain in the first: $\langle \min(1, e^{D_2 - D_1}) \rangle$."""
+    with np.errstate(invalid="ignore", over="ignore"):
+        ratio = np.minimum(1.0, np.exp(difference_second[:, None] - difference_first[None, :]))
+    return float(np.nan_to_num(ratio).mean())
+
+
 def place(gap: Gap) -> tuple[np.ndarray, np.ndarray]:
     """Rungs at equal steps of length from the second model (rung 0) to the first, and their balance.
 

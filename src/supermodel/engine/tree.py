@@ -13,7 +13,7 @@ from supermodel.embedding import warp as warps
 from supermodel.embedding.supermodel import Supermodel
 from supermodel.engine.edge import REFERENCE, no_data_model
 from supermodel.engine.pilot import BATCH, Pilot, evaluate_in_batches
-from supermodel.engine.rungs import Gap, gap
+from supermodel.engine.rungs import Gap, gap, independent_acceptance
 
 
 def pair_supermodel(first: Pilot, second: Pilot | None, share: bool | list[str] = True) -> Supermodel:
@@ -62,6 +62,8 @@ def measure(pair: Supermodel, first: Pilot, second: Pilot | None, rng, executor=
         j_second = second.log_joint[:n] + pair.warps[1].log_det_value() + rest
     across_first = j_first - log_joint_of(pair, 1, u_first, executor)
     across_second = log_joint_of(pair, 0, u_second, executor) - j_second
+    if second is None:
+        first.acceptance = independent_acceptance(across_first, across_second)
     paid = n + (n if second is not None else 0)
     return gap(across_first, across_second), [u_first, u_second], paid
 

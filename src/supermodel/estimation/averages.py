@@ -1,7 +1,7 @@
 r"""Model averages from the same record: any parameter, any prior odds, no new run (paper 2.3; ERRATA 3.5).
 
-Positions follow $\bar J(u)$, so the weights $\frac{q_k J_k(u)}{\bar J(u)}$ turn them into draws of model k with its posterior
-probability at prior odds q; summed over k they are the model-averaged posterior.
+Positions follow $\bar J(u)$, so the weights $\frac{q_k J_k(u)}{\bar J(u)}$ turn them into draws of model k with its
+posterior probability at prior odds q; summed over k they are the model-averaged posterior.
 """
 
 from __future__ import annotations
@@ -37,8 +37,8 @@ class Average:
 def model_weights(draws: Draws, prior_odds: Odds = None) -> np.ndarray:
     """Weights (chains, draws) of sum 1 that make the positions draws of the model-averaged posterior at `prior_odds`.
 
-    Trust them while `diagnostics.pareto_k(ln weights)` is below 0.7: odds that favour a model which the run hardly visited
-    put all weight on a few draws.
+    Trust them while `diagnostics.pareto_k(ln weights)` is below 0.7: odds that favour a model which the run hardly
+    visited put all weight on a few draws.
     """
     return np.exp(logsumexp(log_model_weights(draws, prior_odds), axis=-1))
 
@@ -74,8 +74,8 @@ def _odds(draws: Draws, prior_odds: Odds) -> np.ndarray:
 def averaged(draws: Draws, values: str | np.ndarray, prior_odds: Odds = None) -> Average:
     r"""$E[v] = \sum_k P(M_k|D)\,E_k[v]$ and the spread about it, for a parameter's label or an array (chains, draws, ...).
 
-    A parameter is averaged over the models that have it (their probabilities alone, made to sum to 1), each with its own value
-    at the draw, as warped models see the same point differently. An array counts for all models.
+    A parameter is averaged over the models that have it (their probabilities alone, made to sum to 1), each with its
+    own value at the draw, as warped models see the same point differently. An array counts for all models.
     """
     owners = _owners(draws, values)
     odds = _odds(draws, prior_odds)
@@ -97,7 +97,9 @@ def averaged(draws: Draws, values: str | np.ndarray, prior_odds: Odds = None) ->
 def _owners(draws: Draws, values: str | np.ndarray) -> tuple[str, ...]:
     if not isinstance(values, str):
         if np.shape(values)[:2] != draws.log_joints.shape[:2]:
-            raise SupermodelError(f"`values` has the shape {np.shape(values)}; it must begin with {draws.log_joints.shape[:2]}.")
+            raise SupermodelError(
+                f"`values` has the shape {np.shape(values)}; it must begin with {draws.log_joints.shape[:2]}."
+            )
         return draws.names
     labels = draws.supermodel.owners
     if values not in labels:
@@ -119,8 +121,12 @@ def _moment(shares: list[np.ndarray], columns: list[np.ndarray]) -> tuple[np.nda
     tail = (1,) * (columns[0].ndim - 2)
     shares = [s.reshape(*s.shape, *tail) for s in shares]
     # A weight of zero silences even a value that is not finite.
-    mean = sum(np.where(s > 0, s * np.where(s > 0, c, 0.0), 0.0).sum(axis=(0, 1)) for s, c in zip(shares, columns, strict=True))
-    terms = sum(np.where(s > 0, s * (np.where(s > 0, c, 0.0) - mean), 0.0) for s, c in zip(shares, columns, strict=True))
+    mean = sum(
+        np.where(s > 0, s * np.where(s > 0, c, 0.0), 0.0).sum(axis=(0, 1)) for s, c in zip(shares, columns, strict=True)
+    )
+    terms = sum(
+        np.where(s > 0, s * (np.where(s > 0, c, 0.0) - mean), 0.0) for s, c in zip(shares, columns, strict=True)
+    )
     terms = terms * (terms.shape[0] * terms.shape[1])
     flat = terms.reshape(*terms.shape[:2], -1)
     error = np.array([mcse(flat[..., i]) for i in range(flat.shape[-1])]).reshape(np.shape(mean))

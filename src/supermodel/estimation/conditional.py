@@ -1,7 +1,7 @@
 r"""The conditional of alpha: $p(\alpha \mid u, D) = p(\alpha)\,J(u; f(\alpha)) / \bar J(u)$, from the stored record alone.
 
-$\bar J(u) = \int p(\alpha)\,J(u; f(\alpha))\,d\alpha$ is what the positions of a run follow once alpha is forgotten. It is
-a sum for `mixture` and for a ladder, and a one-dimensional quadrature otherwise.
+$\bar J(u) = \int p(\alpha)\,J(u; f(\alpha))\,d\alpha$ is what the positions of a run follow once alpha is forgotten.
+It is a sum for `mixture` and for a ladder, and a one-dimensional quadrature otherwise.
 """
 
 from __future__ import annotations
@@ -120,8 +120,11 @@ def _log_mixed_priors(log_priors: np.ndarray | None, w: np.ndarray) -> np.ndarra
 
 
 def _log_mixed(logs: np.ndarray, w: np.ndarray) -> np.ndarray:
-    with np.errstate(divide="ignore"):
-        log_w = np.log(w)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        return _log_sum_of(logs, np.log(w))
+
+
+def _log_sum_of(logs: np.ndarray, log_w: np.ndarray) -> np.ndarray:
     total = logs[:, None, 0] + log_w[..., 0]
     for k in range(1, logs.shape[-1]):
         total = np.logaddexp(total, logs[:, None, k] + log_w[..., k])

@@ -18,11 +18,11 @@ PROBABILITY = 0.95  # of the one-sided limit for a model that was never visited
 def counts(draws: Draws) -> Evidences:
     r"""$\ln Z_k = \ln n_k - \ln p_k - \eta_k$ + const: visits to the corner of model k over its prior probability.
 
-    Never better than `shares`, and it needs the chains to jump between the models; its error allows for autocorrelation of
-    the visits. A model that was never visited has an infinite error, its value is the one-sided limit
-    $n_k < -\ln 0.05 / (1/\tau)$, and `details["limit"]` says so for each: {name: ln Z_k below that of the model most visited
-    by at least this much}. The limit supposes that jumps were tried throughout with the correlation of the record; a sampler that
-    cannot jump proves nothing.
+    Never better than `shares`, and it needs the chains to jump between the models; its error allows for
+    autocorrelation of the visits. A model that was never visited has an infinite error, its value is the one-sided
+    limit $n_k < -\ln 0.05 / (1/\tau)$, and `details["limit"]` says so for each: {name: ln Z_k below that of the model
+    most visited by at least this much}. The limit supposes that jumps were tried throughout with the correlation of
+    the record; a sampler that cannot jump proves nothing.
     """
     coordinate = draws.supermodel.coordinate
     if not coordinate.is_discrete:

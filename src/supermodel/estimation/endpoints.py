@@ -1,8 +1,8 @@
 r"""End-point densities: $\ln B = \ln\frac{p(\alpha_1|D)}{p(\alpha_1)} - \ln\frac{p(\alpha_2|D)}{p(\alpha_2)}$ (paper, 2.2).
 
-Only draws near the two ends count, so these are the weakest estimators, kept because the paper uses them. What all of them
-share: the density between the ends is smoothed over a width, which biases the ratio by (width x slope of ln p) at each
-end; a coordinate that stops short of a corner ($e^\alpha$) gives the density at its end, not at the model.
+Only draws near the two ends count, so these are the weakest estimators, kept because the paper uses them. What all of
+them share: the density between the ends is smoothed over a width, which biases the ratio by (width x slope of ln p)
+at each end; a coordinate that stops short of a corner ($e^\alpha$) gives the density at its end, not at the model.
 `shares` has neither fault.
 """
 
@@ -25,8 +25,8 @@ from supermodel.sampling.draws import Draws
 def histogram(draws: Draws, bins: int = 50, sensitivity: Sequence[int] = (10, 20, 50, 100, 200)) -> Evidences:
     r"""$\ln B = \ln\frac{n_1}{N P_1} - \ln\frac{n_2}{N P_2}$: counts in the end bins over the prior mass there.
 
-    The error allows for autocorrelation, not for the bias of wide bins: `details["sensitivity"]` = {bins: (value, error)} shows
-    it as a drift with the number of bins. An empty end bin gives an infinite error, never zero.
+    The error allows for autocorrelation, not for the bias of wide bins: `details["sensitivity"]` = {bins: (value,
+    error)} shows it as a drift with the number of bins. An empty end bin gives an infinite error, never zero.
     """
     value, error, counts = _from_kernel(draws, _box(draws, bins))
     drift = {b: _from_kernel(draws, _box(draws, b))[:2] for b in sensitivity}
@@ -37,9 +37,9 @@ def histogram(draws: Draws, bins: int = 50, sensitivity: Sequence[int] = (10, 20
 def kde(draws: Draws, bandwidth: float | None = None) -> Evidences:
     r"""$\hat p(\alpha_e) = \frac{1}{N}\sum_t K_h(\alpha_t - \alpha_e)$ reflected at the boundary, over the prior smoothed alike.
 
-    Gaussian kernel; `bandwidth` h defaults to Silverman's rule with the effective number of draws. Reflection makes the slope
-    zero at an end, where for a mixture it is largest: a bias of order h that the error does not show. `details["sensitivity"]`
-    has the value at h/2 and 2h.
+    Gaussian kernel; `bandwidth` h defaults to Silverman's rule with the effective number of draws. Reflection makes
+    the slope zero at an end, where for a mixture it is largest: a bias of order h that the error does not show.
+    `details["sensitivity"]` has the value at h/2 and 2h.
     """
     h = bandwidth or _silverman(draws.alpha)
     value, error, _ = _from_kernel(draws, _gauss(h))
@@ -95,13 +95,15 @@ def _from_kernel(draws: Draws, kernel) -> tuple[float, float, list[float]]:
 # -- the tanh fit of section 5.2 ----------------------------------------------------------------------------------
 
 
-def tanh_fit(draws: Draws | tuple[np.ndarray, np.ndarray], bins: int = 100, names: Sequence[str] = ("first", "second")) -> Evidences:
+def tanh_fit(
+    draws: Draws | tuple[np.ndarray, np.ndarray], bins: int = 100, names: Sequence[str] = ("first", "second")
+) -> Evidences:
     r"""$p(\alpha|D)/p(\alpha) \approx a \tanh(b\alpha + c) + d$ by least squares; $\ln B$ from the curve at the two ends.
 
-    Takes draws, or (grid, density) with the first model at the last point of the grid, where the density may be exact. The form
-    is a guess of the paper's and wrong: on the exact density of linear.csv it gives 3.90, 4.09, 3.77, 3.71 for
-    $\Lambda$ = -4, -6, -8, -10 where 4.88 is true (ERRATA 1.3). Use `shares`. The error (spread of the fit when one chain or
-    block is left out) is of the sampling alone and knows nothing of that.
+    Takes draws, or (grid, density) with the first model at the last point of the grid, where the density may be
+    exact. The form is a guess of the paper's and wrong: on the exact density of linear.csv it gives 3.90, 4.09, 3.77,
+    3.71 for $\Lambda$ = -4, -6, -8, -10 where 4.88 is true (ERRATA 1.3). Use `shares`. The error (spread of the fit
+    when one chain or block is left out) is of the sampling alone and knows nothing of that.
     """
     if isinstance(draws, tuple):
         grid, density = (np.asarray(a, float) for a in draws)
@@ -141,9 +143,15 @@ def _fit_tanh(grid: np.ndarray, density: np.ndarray, start: np.ndarray | None = 
 
     half, middle, size = np.ptp(density) / 2, (density.max() + density.min()) / 2, np.ptp(grid)
     sign = 1.0 if density[-1] > density[0] else -1.0
-    starts = [start] if start is not None else [
-        (sign * half, s / size, -s / size * (grid[0] + p * size), middle) for p in (0.25, 0.5, 0.75) for s in (2.0, 6.0, 20.0)
-    ]
+    starts = (
+        [start]
+        if start is not None
+        else [
+            (sign * half, s / size, -s / size * (grid[0] + p * size), middle)
+            for p in (0.25, 0.5, 0.75)
+            for s in (2.0, 6.0, 20.0)
+        ]
+    )
     best, least = np.full(4, np.nan), np.inf
     for guess in starts:
         with warnings.catch_warnings():

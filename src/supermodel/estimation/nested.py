@@ -1,7 +1,8 @@
 r"""The plain Savage-Dickey ratio: nested models, from posterior draws of the larger one alone.
 
 $\ln Z_{nested} - \ln Z_{larger} = \ln p(\phi_0 | D) - \ln \pi(\phi_0)$, for the nested model $\phi = \phi_0$, *if*
-$\pi(\theta|\phi_0) = \pi_{nested}(\theta)$ (ERRATA E17: the paper does not say so; a correlated prior made -1.26 of it).
+$\pi(\theta|\phi_0) = \pi_{nested}(\theta)$ (ERRATA E17: the paper does not say so; a correlated prior made -1.26 of
+it).
 """
 
 from __future__ import annotations
@@ -32,14 +33,14 @@ def savage_dickey(
 ) -> Evidences:
     r"""$\ln B = \ln \hat p(\phi_0|D) - \ln\pi(\phi_0)$ from draws (n,) or (n, k) of $\phi$ under the larger model.
 
-    `method`: "logspline" ($\ln p$ a natural cubic spline by maximum likelihood; one parameter; trustworthy some sigma into the
-    tail), "kde" (Gaussian kernels; flattens peaks and fails in tails), "gaussian" (any k; right only for a Gaussian posterior).
-    The error allows for autocorrelation, the draws in their order being one chain. It is of the sampling alone: compare methods
-    where the shape is in doubt. `details["sigmas"]` is how far $\phi_0$ lies from the mean; beyond some 4 no density estimate
-    is to be trusted, and a supermodel is the way.
+    `method`: "logspline" ($\ln p$ a natural cubic spline by maximum likelihood; one parameter; trustworthy some sigma
+    into the tail), "kde" (Gaussian kernels; flattens peaks and fails in tails), "gaussian" (any k; right only for a
+    Gaussian posterior). The error allows for autocorrelation, the draws in their order being one chain. It is of the
+    sampling alone: compare methods where the shape is in doubt. `details["sigmas"]` is how far $\phi_0$ lies from the
+    mean; beyond some 4 no density estimate is to be trusted, and a supermodel is the way.
 
-    `priors`: log prior densities at test points theta of both models, `(larger at (theta, value), nested at theta)`, by which
-    the condition above is checked; see `check_priors`.
+    `priors`: log prior densities at test points theta of both models, `(larger at (theta, value), nested at theta)`,
+    by which the condition above is checked; see `check_priors`.
     """
     draws = np.asarray(posterior_draws, float)
     draws = draws[:, None] if draws.ndim == 1 else draws
@@ -73,7 +74,12 @@ def savage_dickey_from_conditional(
 
 
 def check_priors(
-    larger: np.ndarray, nested: np.ndarray, prior_log_density_at_value: float, *, tolerance: float = 1e-6, on_mismatch="raise"
+    larger: np.ndarray,
+    nested: np.ndarray,
+    prior_log_density_at_value: float,
+    *,
+    tolerance: float = 1e-6,
+    on_mismatch="raise",
 ) -> float:
     r"""The largest $|\ln\pi(\theta, \phi_0) - \ln\pi(\phi_0) - \ln\pi_{nested}(\theta)|$ over test points theta.
 

@@ -1,7 +1,7 @@
 r"""Along the path between the models: the multistate estimator (MBAR) and the path integral.
 
-Both need only that the draws at each alpha are right for that alpha (local equilibrium), where `shares` needs alpha itself to
-be in equilibrium. Where the two kinds differ by more than their errors, the chains have not mixed.
+Both need only that the draws at each alpha are right for that alpha (local equilibrium), where `shares` needs alpha
+itself to be in equilibrium. Where the two kinds differ by more than their errors, the chains have not mixed.
 """
 
 from __future__ import annotations
@@ -46,15 +46,17 @@ def states_of(draws: Draws, n_bins: int = 24) -> States:
 def mbar(draws: Draws, n_bins: int = 24) -> Evidences:
     r"""$\ln Z_k = \ln\sum_t \frac{J_k(u_t)}{\sum_m e^{b_m} q_m(u_t)}$ + const, with $b_m = \ln n_m - \ln Z_m$ by maximum likelihood.
 
-    $q_m$ is the density of state m (a rung, or a bin of alpha) and $n_m$ its number of draws. b solves
-    $\sum_t p_m(u_t) = n_m$, $p_m = e^{b_m} q_m / \sum_j e^{b_j} q_j$: a logistic regression of the state on the densities, by
+    $q_m$ is the density of state m (a rung, or a bin of alpha) and $n_m$ its number of draws. b solves $\sum_t
+    p_m(u_t) = n_m$, $p_m = e^{b_m} q_m / \sum_j e^{b_j} q_j$: a logistic regression of the state on the densities, by
     Newton's method in log space. The error is by the influence of each draw, b's included, with autocorrelation.
 
-    Neighbouring states must overlap. Where they do not, the regression has a direction without information, and the error is
-    infinite. Bins of a continuous alpha must be in equilibrium within themselves.
+    Neighbouring states must overlap. Where they do not, the regression has a direction without information, and the
+    error is infinite. Bins of a continuous alpha must be in equilibrium within themselves.
     """
     if draws.supermodel.coordinate.is_simplex:
-        raise SupermodelError("the multistate estimator needs alpha on a line, hats or a ladder; use `shares` on a simplex.")
+        raise SupermodelError(
+            "the multistate estimator needs alpha on a line, hats or a ladder; use `shares` on a simplex."
+        )
     states = states_of(draws, n_bins)
     shape = draws.log_joints.shape
     b, p, hessian = intercepts(states)
@@ -67,7 +69,7 @@ def mbar(draws: Draws, n_bins: int = 24) -> Evidences:
     score = np.eye(p.shape[1])[states.label] - p
     influence = influence - (score @ np.linalg.pinv(hessian, rcond=1e-13) @ pull.T).reshape(shape)
     covariance = covariance_of_means(influence)
-    connected = _is_connected(hessian)
+    connected = _is_connected(hessian, p)
     if not connected:
         covariance = np.diag(np.full(shape[-1], np.inf))
     details = {"estimator": "mbar", "n_states": p.shape[1], "is_connected": connected}
@@ -80,14 +82,10 @@ def log_mixture(draws: Draws, n_bins: int = 24) -> np.ndarray:
     return log_sum(states.log_density + intercepts(states)[0]).reshape(draws.log_joints.shape[:2])
 
 
-def _is_connected(hessian: np.ndarray) -> bool:
+def _is_connected(hessian: np.ndarray, p: np.ndarray) -> bool:
     """Whether every state overlaps with the rest: one direction (a common constant) is always empty, a second must not be."""
-    if len(hessian) == 1:
-        return True
-    scale = np.sqrt(np.diag(hessian))
-    if np.any(scale <= 0):
-        return False
-    return bool(np.linalg.eigvalsh(hessian / np.outer(scale, scale))[1] > 1e-10)
+    scale = np.sqrt(p.mean(axis=0))
+    return len(hessian) == 1 or bool(np.linalg.eigvalsh(hessian / np.outer(scale, scale))[1] > 1e-10)
 
 
 def intercepts(states: States) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
@@ -142,10 +140,10 @@ class Stations(NamedTuple):
 def path_integral(draws: Draws, n_bins: int = 24) -> Evidences:
     r"""$\ln Z_b - \ln Z_a = \int_a^b E_w[\ln J]\cdot dw$ along the path of `product` (ERRATA 3.5), from rung to rung.
 
-    By the trapezoid rule corrected by the slopes, $\frac{1}{2}(E_m + E_{m+1}) - \frac{1}{12}(V_{m+1} - V_m)$ with E and V the
-    mean and variance of $\ln J \cdot dw$: the slope of E along the path is a variance, which the same draws give. A continuous
-    alpha is cut into bins, and the ends are reached by those slopes. Half of that correction counts as the error of the finite
-    steps: `details["discretisation"]`, part of the error.
+    By the trapezoid rule corrected by the slopes, $\frac{1}{2}(E_m + E_{m+1}) - \frac{1}{12}(V_{m+1} - V_m)$ with E
+    and V the mean and variance of $\ln J \cdot dw$: the slope of E along the path is a variance, which the same draws
+    give. A continuous alpha is cut into bins, and the ends are reached by those slopes. Half of that correction
+    counts as the error of the finite steps: `details["discretisation"]`, part of the error.
 
     Needs `product` and a path through the corners, every rung visited. Fails where E is steep between rungs (compare
     `trapezoid` in the details), and is not finite where a model is impossible somewhere: use `mbar`.

@@ -8,27 +8,46 @@ from scipy.special import logsumexp
 from supermodel.estimation.conditional import log_combined, log_marginal, record_of
 from supermodel.estimation.correlation import autocorrelation_time, covariance_of_means
 from supermodel.estimation.estimate import Evidences
+from supermodel.estimation.tail import pareto_k
 from supermodel.sampling.draws import Draws
 
 
 def shares(draws: Draws) -> Evidences:
     r"""$\ln Z_k = \ln E_u[J_k(u)/\bar J(u)]$ + const, with $\bar J(u) = \int p(\alpha) J(u; f(\alpha))\,d\alpha$.
 
-    The positions follow $\bar J$ once alpha is integrated out, so the mean of $J_k/\bar J$ is $Z_k/\int\bar J$ for every
-    combination and every coordinate, whether it reaches the corners or not. For `mixture`
-    $\bar J = \sum_k \bar w_k e^{\eta_k} J_k$ and this is ERRATA 3.4; for `product`, `blend` and the rest it is the mean
-    conditional density at the corner over the prior density there. Each model has its own log-mean: shares that round to 1
-    keep their digits, and swapping models is exact.
+    The positions follow $\bar J$ once alpha is integrated out, so the mean of $J_k/\bar J$ is $Z_k/\int\bar J$ for
+    every combination and every coordinate, whether it reaches the corners or not. For `mixture` $\bar J = \sum_k \bar
+    w_k e^{\eta_k} J_k$ and this is ERRATA 3.4; for `product`, `blend` and the rest it is the mean conditional density
+    at the corner over the prior density there. Each model has its own log-mean: shares that round to 1 keep their
+    digits, and swapping models is exact.
 
-    It must hold that the chains move between the models (global equilibrium): see `diagnostics.crossings`. A losing model
-    whose few draws carry all of its share shows as a `pareto_k` above 0.7 or an error that does not fall with N.
+    It must hold that the chains move between the models (global equilibrium): see `diagnostics.crossings`. And where
+    the coordinate stops short of a model ($e^\alpha$ on a short interval), the rest of the way is one of reweighting:
+    exact for `mixture`, but on `blend` and `product` hopeless if `details["pareto_k"]` of that model exceeds 0.7; its
+    error is then infinite. (For a model that is reached the shares are bounded, and a large k only says that few
+    draws hold its share.)
     """
     terms = log_shares(draws)
     log_means = log_mean_exp(terms)
     covariance = covariance_of_means(influence_of(terms, log_means))
+    tails = [pareto_k(terms[..., k]) for k in range(terms.shape[-1])]
+    unreached = [k for k in range(terms.shape[-1]) if _is_unreached(draws, k)]
+    for k in unreached:
+        covariance[k, k] = covariance[k, k] if tails[k] <= 0.7 else np.inf
     by_chain = logsumexp(terms, axis=1) - np.log(terms.shape[1]) - draws.supermodel.tilt
-    details = {"estimator": "shares", "by_chain": by_chain, "tau": _taus(terms, log_means)}
+    details = {
+        "estimator": "shares",
+        "by_chain": by_chain,
+        "tau": _taus(terms, log_means),
+        "pareto_k": tails,
+        "unreached": [draws.names[k] for k in unreached],
+    }
     return Evidences(draws.names, log_means - draws.supermodel.tilt, covariance, False, details)
+
+
+def _is_unreached(draws: Draws, k: int) -> bool:
+    supermodel = draws.supermodel
+    return supermodel.combine != "mixture" and supermodel.coordinate.corner(k) is None
 
 
 def log_shares(draws: Draws) -> np.ndarray:

@@ -1,7 +1,8 @@
 r"""More than two models: the maximum-likelihood fits to alpha itself, on hat functions and on the simplex.
 
-Both densities are one: $p(\alpha|D) = p(\alpha) \frac{\sum_k w_k(\alpha) z_k}{\sum_k \bar w_k z_k}$ with $z_k = e^{\eta_k} Z_k$, a mixture of
-the known densities $p(\alpha) w_k / \bar w_k$ with unknown shares $\pi_k = \bar w_k z_k / \sum_j \bar w_j z_j$.
+Both densities are one: $p(\alpha|D) = p(\alpha) \frac{\sum_k w_k(\alpha) z_k}{\sum_k \bar w_k z_k}$ with $z_k =
+e^{\eta_k} Z_k$, a mixture of the known densities $p(\alpha) w_k / \bar w_k$ with unknown shares $\pi_k = \bar w_k z_k
+/ \sum_j \bar w_j z_j$.
 """
 
 from __future__ import annotations
@@ -21,22 +22,26 @@ NOTHING = 1e-9  # a share below is zero: the likelihood has its maximum on the b
 def piecewise_linear(draws: Draws) -> Evidences:
     r"""$p(\alpha|D)$ is linear between the nodes $\alpha = k$ with node values proportional to $Z_k$, by maximum likelihood.
 
-    For `mixture` on `Hats` (ERRATA 3.5). A model whose share comes out as zero has an infinite error and $\ln Z = -\infty$:
-    tilt it, or use `shares`.
+    For `mixture` on `Hats` (ERRATA 3.5). A model whose share comes out as zero has an infinite error and $\ln Z =
+    -\infty$: tilt it, or use `shares`.
     """
     if not isinstance(draws.supermodel.coordinate, Hats):
-        raise SupermodelError("the piecewise-linear fit is one for coordinate.Hats; use `line_fit`, `simplex` or `shares`.")
+        raise SupermodelError(
+            "the piecewise-linear fit is one for coordinate.Hats; use `line_fit`, `simplex` or `shares`."
+        )
     return _fit(draws, "piecewise_linear")
 
 
 def simplex(draws: Draws) -> Evidences:
     r"""$p(\alpha|D) = \sum_k \pi_k\,\mathrm{Dir}(\alpha; 1 + e_k)$, $\pi_k \propto Z_k$, by maximum likelihood; concave in $\pi$.
 
-    For `mixture` on `Simplex`, whatever the concentration of the prior (it drops out). Check: $E[\alpha_k] = (1+\pi_k)/(K+1)$ for a
-    flat prior. Information falls with K and with uneven evidences: tilt, or use `shares`.
+    For `mixture` on `Simplex`, whatever the concentration of the prior (it drops out). Check: $E[\alpha_k] =
+    (1+\pi_k)/(K+1)$ for a flat prior. Information falls with K and with uneven evidences: tilt, or use `shares`.
     """
     if not draws.supermodel.coordinate.is_simplex:
-        raise SupermodelError("the simplex fit is one for coordinate.Simplex; use `line_fit`, `piecewise_linear` or `shares`.")
+        raise SupermodelError(
+            "the simplex fit is one for coordinate.Simplex; use `line_fit`, `piecewise_linear` or `shares`."
+        )
     return _fit(draws, "simplex")
 
 
@@ -62,7 +67,8 @@ def _fit(draws: Draws, name: str) -> Evidences:
 def maximum_shares(ratio: np.ndarray, tolerance: float = 1e-13) -> np.ndarray:
     r"""$\pi$ on the simplex that maximises $\sum_t \ln \sum_k \pi_k \rho_{tk}$, with $\rho$ = `ratio` (n, K).
 
-    Expectation-maximisation, which always rises and keeps to the simplex, and Newton steps in $\ln\pi$ where they rise more.
+    Expectation-maximisation, which always rises and keeps to the simplex, and Newton steps in $\ln\pi$ where they
+    rise more.
     """
     n, k = ratio.shape
     if np.any(np.isnan(ratio)):

@@ -218,8 +218,8 @@ class Density:
             low, high = np.where(excess < 0, x, low), np.where(excess < 0, high, x)
             with np.errstate(divide="ignore", invalid="ignore"):
                 newton = x - excess / self.pdf(x)
-            previous, x = x, np.where((newton > low) & (newton < high), newton, 0.5 * (low + high))
-            if np.all(np.abs(x - previous) <= 4e-16 * (1 + np.abs(x))):
+            previous, x = x, np.where((newton >= low) & (newton <= high), newton, 0.5 * (low + high))
+            if np.all(np.abs(x - previous) <= 1e-14 * (self.high - self.low)):
                 break
         return np.where((flat >= 0) & (flat <= 1), x, np.nan).reshape(np.shape(q))
 
@@ -282,7 +282,8 @@ def _scan(log_joint: LogJoint, box: np.ndarray, n_side: int, known: Peaks | None
     axes = [np.linspace(low, high, n_side, endpoint=False) + 0.5 * (high - low) / n_side for low, high in box]
     grid = np.stack(np.meshgrid(*axes, indexing="ij"), axis=-1).reshape(-1, d)
     value = _in_chunks(log_joint, grid).reshape((n_side,) * d)
-    is_top = (value == ndimage.maximum_filter(value, size=3)) & np.isfinite(value)
+    # up to rounding, or the noise of a flat function would be a forest of peaks
+    is_top = (value >= ndimage.maximum_filter(value, size=3) - 1e-9) & np.isfinite(value)
     if not is_top.any():
         raise ModelError(
             f"log_joint is -inf at all {value.size} points of a grid over the box {box.tolist()}: there is no mass to "
@@ -305,13 +306,13 @@ def _climb(log_joint: LogJoint, start: np.ndarray, box: np.ndarray, step: np.nda
 
     def descent(unit: np.ndarray) -> float:
         theta = box[:, 0] + unit * size
-        outside = np.any((theta < box[:, 0]) | (theta > box[:, 1]))
+        outside = np.any((theta <= box[:, 0]) | (theta >= box[:, 1]))  # a density may be infinite at its ends
         return np.inf if outside else -log_joint(theta[None])[0]
 
     options = {"initial_simplex": (simplex - box[:, 0]) / size, "xatol": 1e-10, "fatol": 1e-3, "maxfev": 400 * len(box)}
     with np.errstate(invalid="ignore"):  # inf - inf inside scipy's stopping rule
         found = optimize.minimize(descent, options["initial_simplex"][0], method="Nelder-Mead", options=options)
-    return np.clip(box[:, 0] + found.x * size, box[:, 0], box[:, 1])
+    return box[:, 0] + found.x * size
 
 
 def _distinct(log_joint: LogJoint, places: np.ndarray, box: np.ndarray) -> Peaks:
@@ -331,8 +332,11 @@ def _distinct(log_joint: LogJoint, places: np.ndarray, box: np.ndarray) -> Peaks
 def _width(log_joint: LogJoint, mode: np.ndarray, box: np.ndarray) -> np.ndarray:
     """Half-widths of a peak: of the section along each axis, widened by the correlation."""
     d, size = len(mode), np.ptp(box, axis=1)
-    inside = lambda theta: np.all((theta >= box[:, 0]) & (theta <= box[:, 1]), axis=-1)  # noqa: E731
-    value = lambda theta: np.where(inside(theta), log_joint(np.clip(theta, *box.T)), -np.inf)  # noqa: E731
+
+    def value(theta: np.ndarray) -> np.ndarray:
+        inside = np.all((theta > box[:, 0]) & (theta < box[:, 1]), axis=-1)
+        return np.where(inside, log_joint(np.where(inside[:, None], theta, mode)), -np.inf)
+
     height = log_joint(mode[None])[0]
     section = size.copy()
     for i, axis in enumerate(np.eye(d)):
@@ -367,7 +371,7 @@ def graded_cells(box: np.ndarray, peaks: Peaks) -> tuple[np.ndarray, np.ndarray]
         gap = np.maximum(low[:, None] - peaks.place, peaks.place - high[:, None]) / peaks.width
         allowed = np.maximum(2.5, gap.max(axis=-1, keepdims=True).clip(0))  # (c, p, 1), in widths
         too_long = np.any((high - low)[:, None] / peaks.width > allowed, axis=1)
-        good = ~too_long.any(axis=1)
+        good = ~too_long.any(axis=1) | _is_smallest(low, high)
         lows.append(low[good])
         highs.append(high[good])
         low, high, too_long = low[~good], high[~good], too_long[~good]
@@ -375,6 +379,11 @@ def graded_cells(box: np.ndarray, peaks: Peaks) -> tuple[np.ndarray, np.ndarray]
             break
         low, high = _halved(low, high, too_long)
     return np.concatenate(lows), np.concatenate(highs)
+
+
+def _is_smallest(low: np.ndarray, high: np.ndarray) -> np.ndarray:
+    """Whether a cell is so small that its nodes would soon fall on one another, or on the end of the box."""
+    return np.any(high - low < 2000 * np.spacing(np.maximum(np.abs(low), np.abs(high))), axis=1)
 
 
 def _halved(low: np.ndarray, high: np.ndarray, along: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -440,7 +449,7 @@ def _refine(log_joint, g, low, high, log_scale, tolerance, max_evaluations) -> C
     finished = np.abs(parents).sum(axis=0)[None] * 0.0  # of accepted cells, to set the scale
     while len(low):
         scale = finished.sum(axis=0) + np.abs(parents).sum(axis=0)
-        small = np.all(np.abs(parents) <= 1e-5 * tolerance * scale, axis=1)
+        small = np.all(np.abs(parents) <= 1e-5 * tolerance * scale, axis=1) | _is_smallest(low, high)
         exhausted = spent + (~small).sum() * 2**d * NODES[d] ** d > max_evaluations
         if exhausted:
             # the unrefined cells are counted as wholly unknown: an honest error, if a large one

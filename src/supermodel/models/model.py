@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from supermodel.errors import DataError, ModelError
+from supermodel.models.joint_space import JointSpace
 from supermodel.models.noise import Gaussian, Noise, total
 from supermodel.models.space import Space
 
@@ -53,20 +54,53 @@ class Model:
                 raise ModelError(f"`{label}` must be a function of a dict of parameters; got {function!r}.")
         if noise is not None and predict is None:
             raise ModelError("`noise` says how data scatter about `predict`; with `log_likelihood` it has no meaning.")
-        self.space = Space(priors)
+        self.space: Space | JointSpace = Space(priors)
+        self.pilot_points: dict[str, np.ndarray] | None = None  # posterior draws from elsewhere, see `with_pilot`
         self.predict = predict
         self.noise: Noise | None = (noise or Gaussian()) if predict is not None else None
         self.vectorized = vectorized
         self._log_likelihood = log_likelihood
 
+    @classmethod
+    def from_space(cls, space: Space | JointSpace, log_likelihood: Callable[..., Any], *, vectorized: bool = False) -> Model:
+        """A model whose parameters live in a space made by hand: a joint prior, a unit cube, a density."""
+        model = cls({}, log_likelihood, vectorized=vectorized)
+        model.space = space
+        return model
+
     @property
-    def priors(self) -> dict[str, Any]:
+    def priors(self) -> Mapping[str, Any]:
         return self.space.priors
 
     def reordered(self, names: Sequence[str]) -> Model:
         """The same model with its parameters packed in another order."""
         twin = copy.copy(self)
-        twin.space = Space({name: self.space.priors[name] for name in names})
+        twin.space = self.space.reordered(names)
+        return twin
+
+    def with_pilot(self, samples: Mapping[str, Any]) -> Model:
+        """The same model with posterior draws {name: (n, ...)} that spare it its own pilot; they cannot bias the answer."""
+        draws = {name: np.asarray(values, float) for name, values in samples.items()}
+        missing = sorted(set(self.space.names) - set(draws))
+        if missing:
+            raise ModelError(
+                f"the pilot has no draws of {missing}; the model's parameters are {sorted(self.space.names)}, the draws are of "
+                f"{sorted(draws)}. Rename the columns, e.g. from_chains(model, chains, names={{\"their name\": \"yours\"}})."
+            )
+        draws = {name: draws[name] for name in self.space.names}  # others (derived parameters) are left out
+        sizes = {name: len(values) if values.ndim else 0 for name, values in draws.items()}
+        if draws and (len(set(sizes.values())) != 1 or min(sizes.values()) < 2):
+            raise ModelError(f"a pilot needs the same number of draws, at least 2, of every parameter; got {sizes}.")
+        for name, values in draws.items():
+            if values.shape[1:] != tuple(self.priors[name].shape):
+                raise ModelError(
+                    f"pilot draws of {name!r} have the shape {values.shape[1:]} each; in the model it is "
+                    f"{tuple(self.priors[name].shape)}."
+                )
+            if not np.all(np.isfinite(values)):
+                raise ModelError(f"pilot draws of {name!r} hold {np.sum(~np.isfinite(values))} values that are not finite.")
+        twin = copy.copy(self)
+        twin.pilot_points = draws
         return twin
 
     def __repr__(self) -> str:
@@ -100,7 +134,8 @@ class Model:
                 'a model with `predict` and `noise` needs data with a column "y", e.g. data={"x": x, "y": y}; '
                 f"got {sorted(data) if isinstance(data, Mapping) else type(data).__name__}."
             )
-        result = self.noise.pointwise(self.prediction(values, data), data)
+        # A noise may take a fitted parameter by name (Gaussian("scatter")); columns go first.
+        result = self.noise.pointwise(self.prediction(values, data), {**values, **data})
         if np.shape(result) != np.shape(data["y"]):
             raise DataError(
                 f"`predict` and the noise give an array of shape {np.shape(result)} for data[\"y\"] of shape "

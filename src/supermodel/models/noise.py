@@ -9,7 +9,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from supermodel.errors import DataError
+from supermodel.errors import DataError, ModelError
 
 
 def total(log_densities: Any) -> Any:
@@ -26,24 +26,39 @@ class Noise(Protocol):
     def pointwise(self, prediction: Any, data: Mapping[str, Any]) -> Any: ...
 
 
+def quantity(value: Any, label: str, known: Mapping[str, Any]) -> Any:
+    """A number or an array as it is; a name is looked up among columns and parameters; a function is called with both."""
+    if callable(value):
+        return value(known)
+    if not isinstance(value, str):
+        return value
+    if value not in known:
+        raise DataError(
+            f"the noise takes its {label} from {value!r}, but there are only {sorted(known)}. "
+            f"Give the data such a column, the model such a parameter, or {label} as a number or an array."
+        )
+    return known[value]
+
+
+def same(first: Any, second: Any) -> bool:
+    """Whether two such values are one."""
+    if isinstance(first, str) or isinstance(second, str) or callable(first) or callable(second):
+        return first is second or (type(first) is type(second) is str and first == second)
+    return bool(np.array_equal(first, second))
+
+
 @dataclass(frozen=True, eq=False)
 class Gaussian:
     r"""$y_i \sim N(\mu_i, \sigma_i^2)$.
 
-    `sigma` is a number, an array, or the name of a column of the data (by default "sigma").
+    `sigma` is a number, an array, the name of a column of the data or of a fitted parameter (by default "sigma"; a
+    column goes first), or a function of all of them: `lambda k: jnp.hypot(k["sigma"], k["jitter"])`.
     """
 
     sigma: Any = "sigma"
 
     def scale(self, data: Mapping[str, Any]) -> Any:
-        if not isinstance(self.sigma, str):
-            return self.sigma
-        if self.sigma not in data:
-            raise DataError(
-                f"the noise is Gaussian with sigma from the data's column {self.sigma!r}, but the data have only "
-                f"{sorted(data)}. Give that column, or Gaussian(sigma) with a number or an array."
-            )
-        return data[self.sigma]
+        return quantity(self.sigma, "sigma", data)
 
     def pointwise(self, prediction: Any, data: Mapping[str, Any]) -> Any:
         import jax.numpy as jnp
@@ -52,8 +67,102 @@ class Gaussian:
         return -0.5 * ((data["y"] - prediction) / sigma) ** 2 - jnp.log(sigma) - 0.5 * math.log(2 * math.pi)
 
     def same_as(self, other: Any) -> bool:
-        if not isinstance(other, Gaussian):
-            return False
-        if isinstance(self.sigma, str) or isinstance(other.sigma, str):
-            return self.sigma is other.sigma or self.sigma == other.sigma
-        return bool(np.array_equal(self.sigma, other.sigma))
+        return isinstance(other, Gaussian) and same(self.sigma, other.sigma)
+
+
+@dataclass(frozen=True, eq=False)
+class StudentT:
+    r"""$(y_i - \mu_i) / \sigma_i \sim t_\nu$: outliers are expected. `df` and `sigma` as `Gaussian`'s sigma."""
+
+    df: Any
+    sigma: Any = "sigma"
+
+    def pointwise(self, prediction: Any, data: Mapping[str, Any]) -> Any:
+        import jax.numpy as jnp
+        from jax.scipy.special import gammaln
+
+        sigma = jnp.asarray(quantity(self.sigma, "sigma", data))
+        df = jnp.asarray(quantity(self.df, "df", data))
+        constant = gammaln(0.5 * (df + 1)) - gammaln(0.5 * df) - 0.5 * jnp.log(math.pi * df) - jnp.log(sigma)
+        return constant - 0.5 * (df + 1) * jnp.log1p(((data["y"] - prediction) / sigma) ** 2 / df)
+
+    def same_as(self, other: Any) -> bool:
+        return isinstance(other, StudentT) and same(self.df, other.df) and same(self.sigma, other.sigma)
+
+
+@dataclass(frozen=True, eq=False)
+class Poisson:
+    r"""Counts $y_i$ of mean $\mu_i$; with `link="log"` the prediction is $\ln \mu_i$. A mean below 0 is impossible."""
+
+    link: str = "identity"
+
+    def __post_init__(self):
+        _check_link(self.link, ("identity", "log"))
+
+    def pointwise(self, prediction: Any, data: Mapping[str, Any]) -> Any:
+        import jax.numpy as jnp
+        from jax.scipy.special import gammaln
+
+        y = _counts(data["y"], "Poisson")
+        if self.link == "log":
+            return y * prediction - jnp.exp(prediction) - gammaln(y + 1.0)
+        possible = (prediction > 0) | ((prediction == 0) & (y == 0))
+        mean = jnp.where(prediction > 0, prediction, 1.0)  # a mean that is safe to take the log of
+        value = y * jnp.log(mean) - jnp.where(prediction > 0, mean, 0.0) - gammaln(y + 1.0)
+        return jnp.where(possible, value, -jnp.inf)
+
+    def same_as(self, other: Any) -> bool:
+        return isinstance(other, Poisson) and self.link == other.link
+
+
+@dataclass(frozen=True, eq=False)
+class Binomial:
+    r"""$y_i$ successes in `trials`; the prediction is $\ln[p_i / (1 - p_i)]$, or $p_i$ with `link="identity"`.
+
+    `trials` is a number, an array or the name of a column; 1 is the logistic regression of zeros and ones.
+    """
+
+    trials: Any = 1
+    link: str = "logit"
+
+    def __post_init__(self):
+        _check_link(self.link, ("logit", "identity"))
+
+    def pointwise(self, prediction: Any, data: Mapping[str, Any]) -> Any:
+        import jax.numpy as jnp
+        from jax.scipy.special import gammaln, xlog1py, xlogy
+
+        y = _counts(data["y"], "Binomial")
+        n = _counts(quantity(self.trials, "trials", data), "Binomial (trials)")
+        if np.any(y > n):
+            worst = np.ravel(y - n).argmax()
+            raise DataError(
+                f"the noise is Binomial, but datum {worst} has {np.ravel(y)[worst]:g} successes in "
+                f"{np.ravel(np.broadcast_to(n, np.shape(y)))[worst]:g} trials. Check `trials` (default 1) and data[\"y\"]."
+            )
+        ways = gammaln(n + 1.0) - gammaln(y + 1.0) - gammaln(n - y + 1.0)
+        if self.link == "logit":
+            return ways + y * prediction - n * jnp.logaddexp(0.0, prediction)
+        possible = (prediction >= 0) & (prediction <= 1)
+        p = jnp.where(possible, prediction, 0.5)
+        return jnp.where(possible, ways + xlogy(y, p) + xlog1py(n - y, -p), -jnp.inf)
+
+    def same_as(self, other: Any) -> bool:
+        return isinstance(other, Binomial) and self.link == other.link and same(self.trials, other.trials)
+
+
+def _check_link(link: str, known: tuple[str, ...]) -> None:
+    if link not in known:
+        raise ModelError(f"`link` must be one of {', '.join(known)}; got {link!r}.")
+
+
+def _counts(values: Any, noise: str) -> np.ndarray:
+    array = np.asarray(values, float)
+    wrong = ~((array >= 0) & (array == np.floor(array)) & np.isfinite(array))
+    if np.any(wrong):
+        where = int(np.flatnonzero(np.ravel(wrong))[0])
+        raise DataError(
+            f"the noise is {noise}, which is for whole numbers from 0 up, but datum {where} is "
+            f"{np.ravel(array)[where]:g}. Give counts as they were counted, neither scaled nor subtracted from."
+        )
+    return array

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import cached_property
 from typing import Any
 
@@ -28,6 +28,10 @@ class Space:
     @property
     def names(self) -> tuple[str, ...]:
         return tuple(self.priors)
+
+    def reordered(self, names: Sequence[str]) -> Space:
+        """The same space with its parameters packed in another order."""
+        return Space({name: self.priors[name] for name in names})
 
     def constrain(self, x) -> dict[str, Any]:
         """Values in the user's coordinates at one point; JAX can trace it."""

@@ -109,7 +109,8 @@ class GradientSampler:
         import jax.numpy as jnp
 
         hmc = jax.vmap(lambda x, r: blackjax.hmc.init(x, functools.partial(self.log_density, rung=r)))(q, rung)
-        return GradientState(rung, hmc, jnp.asarray(0), jnp.zeros(()), jnp.asarray(len(q)), jnp.asarray(0))
+        zero = jnp.zeros((), int)  # typed: a bare 0 would have the block compiled again for its own output
+        return GradientState(rung, hmc, zero, jnp.zeros(()), zero + len(q), zero)
 
     def _step(self, state: GradientState, tuning: GradientTuning, key) -> GradientState:
         import jax
@@ -155,9 +156,8 @@ class GradientSampler:
         import jax.numpy as jnp
         from jax import lax
 
-        state = state._replace(
-            acceptance=jnp.zeros(()), n_gradients=jnp.asarray(0), divergent=jnp.asarray(0)
-        )
+        zero = jnp.zeros((), int)
+        state = state._replace(acceptance=jnp.zeros(()), n_gradients=zero, divergent=zero)
         empty = jax.eval_shape(self._record, state)
         records = jax.tree.map(lambda x: jnp.zeros((self.size, *x.shape), x.dtype), empty)
 
@@ -220,18 +220,34 @@ def warm_up(
 
 
 def _window(sampler: GradientSampler, state, tuning, cost: Cost, key, rounds: int, pause: int):
-    from blackjax.adaptation.step_size import dual_averaging_adaptation
-
-    start, update, final = dual_averaging_adaptation(TARGET_ACCEPTANCE)
-    adaptation, draws = start(tuning.step_size), []
+    averaging, draws = DualAveraging(tuning.step_size), []
     for _ in range(rounds):
         n = min(pause, sampler.size)
         state, _ = sampler.run(state, tuning, key, n, 1)
         cost = cost.plus(state, n, 1)
-        adaptation = update(adaptation, float(state.acceptance) / n)
-        tuning = _with_step_size(tuning, float(np.exp(adaptation.log_step_size)))
+        tuning = _with_step_size(tuning, averaging.update(float(state.acceptance) / n))
         draws.append(np.asarray(state.hmc.position))
-    return state, _with_step_size(tuning, float(final(adaptation))), cost, np.concatenate(draws)
+    return state, _with_step_size(tuning, averaging.final()), cost, np.concatenate(draws)
+
+
+class DualAveraging:
+    r"""Nesterov's dual averaging of $\ln \epsilon$ towards the target acceptance (Hoffman & Gelman 2014, eq. 6), pooled."""
+
+    def __init__(self, step_size: float):
+        self.centre = math.log(10.0 * step_size)
+        self.error = self.average = 0.0
+        self.n = 0
+
+    def update(self, acceptance: float) -> float:
+        """The step size to try next."""
+        self.n += 1
+        self.error += (TARGET_ACCEPTANCE - acceptance - self.error) / (self.n + 10)
+        log_step = self.centre - math.sqrt(self.n) / 0.05 * self.error
+        self.average += self.n**-0.75 * (log_step - self.average)
+        return math.exp(log_step)
+
+    def final(self) -> float:
+        return math.exp(self.average)
 
 
 def _with_step_size(tuning: GradientTuning, step_size: float) -> GradientTuning:

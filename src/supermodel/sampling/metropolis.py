@@ -1,8 +1,8 @@
 r"""Random-walk Metropolis on $(\alpha, u)$: accept $u' = u + s\,C z$ with probability $\min(1, J(u'; w)/J(u; w))$.
 
 One step runs every model once: a move of $u$ at fixed alpha, then a move of alpha at fixed $u$, which the kept `Terms`
-make free. The factor $C$ of a step belongs to a model drawn at random, the same for all chains: the choice does not
-depend on where a chain is, so proposals stay symmetric, and each model meets steps of its own widths.
+make free. The factor $C$ is that of each model in turn: the turn does not depend on where a chain is, so proposals
+stay symmetric, and each model meets steps of its own widths.
 
 All arrays lead with (T, C): T temperatures (one, unless `tempered` asks for more; the first is the target) and C chains.
 `Tuning` is an argument of the compiled block, never a constant in it: one compilation serves warm-up and run.
@@ -59,19 +59,30 @@ class Record(NamedTuple):
     predictions: Any = None  # (C, K, n_data): the target's level of a blend
 
 
-def initial_state(target: Target, alpha, position, tuning: Tuning, terms: Terms) -> State:
-    """The state at given points; `terms` are those of `position`."""
+def initial_state(target: Target, alpha, position, tuning: Tuning, terms: Terms | None = None) -> State:
+    """The state at given points; `terms` are those of `position`, if the models cannot be traced."""
+    return _compiled_start(target)(alpha, position, tuning, terms)
+
+
+@functools.lru_cache(maxsize=8)
+def _compiled_start(target: Target):
+    """One compilation instead of one for every small operation."""
+    import jax
     import jax.numpy as jnp
 
-    levels = position.shape[0]
-    density = target.log_density(jnp.asarray(alpha), terms, _column(tuning.betas))
-    return State(jnp.asarray(alpha), position, terms, density, jnp.asarray(0), _no_tally(levels, target.n_models))
+    def build(alpha, position, tuning, terms):
+        terms = target.terms(position) if terms is None else terms
+        density = target.log_density(alpha, terms, _column(tuning.betas))
+        # Typed zeros: a bare 0 has a weak type, and the block would be compiled again for its own output.
+        return State(alpha, position, terms, density, jnp.zeros((), int), _no_tally(len(position), target.n_models))
+
+    return jax.jit(build)
 
 
 def _no_tally(levels: int, k: int) -> Tally:
     import jax.numpy as jnp
 
-    return Tally(jnp.zeros(k), jnp.zeros((levels, k)), jnp.zeros(levels), jnp.zeros(levels), jnp.asarray(0))
+    return Tally(jnp.zeros(k), jnp.zeros((levels, k)), jnp.zeros(levels), jnp.zeros(levels), jnp.zeros((), int))
 
 
 def _column(betas):
@@ -87,28 +98,27 @@ class Chance(NamedTuple):
     which: Any  # the model whose factor is used
     z: Any  # (T, C, D), normal
     alpha: Any  # (T, C), normal
-    uniforms: Any  # (5, T, C): accept u, accept alpha (or draw a rung), swap, and the two corners of a simplex
+    uniforms: Any  # (2 to 5, T, C): accept u, accept alpha (or draw a rung), two corners of a simplex, swap
 
 
-def chance(target: Target, state: State, key) -> Chance:
+def chance(target: Target, state: State, tuning: Tuning, key) -> Chance:
     """The random numbers of step `state.step`."""
     import jax
     import jax.numpy as jnp
 
     levels, chains, dimension = state.position.shape
-    shape = (dimension + 6, levels, chains)
-    flat = jax.random.uniform(jax.random.fold_in(key, state.step), (1 + math.prod(shape),))
-    each = flat[1:].reshape(shape)
+    rows = dimension + 3 + 2 * target.coordinate.is_simplex + (tuning.betas is not None)
+    each = jax.random.uniform(jax.random.fold_in(key, state.step), (rows, levels, chains))
     normal = math.sqrt(2.0) * jax.lax.erf_inv(2.0 * each[: dimension + 1] - 1.0)
-    which = (flat[0] * target.n_models).astype(int)
-    return Chance(which, jnp.moveaxis(normal[:dimension], 0, -1), normal[dimension], each[dimension + 1 :])
+    z, alpha, uniforms = normal[:dimension], normal[dimension], each[dimension + 1 :]
+    return Chance(state.step % target.n_models, jnp.moveaxis(z, 0, -1), alpha, uniforms)
 
 
 def propose(target: Target, state: State, tuning: Tuning, key) -> tuple[Chance, Any]:
-    """u' = u + s C z, with the factor of a model drawn at random."""
+    """u' = u + s C z, with the factor of each model in turn."""
     import jax.numpy as jnp
 
-    luck = chance(target, state, key)
+    luck = chance(target, state, tuning, key)
     move = jnp.einsum("tij,tcj->tci", tuning.factors[:, luck.which], luck.z)
     return luck, state.position + tuning.scales[:, luck.which][:, None, None] * move
 
@@ -153,8 +163,8 @@ def _alpha_step(target: Target, step, luck: Chance):
     if not target.coordinate.is_simplex:
         return step
     k = target.n_models
-    source = (luck.uniforms[3] * k).astype(int)
-    goal = (source + 1 + (luck.uniforms[4] * (k - 1)).astype(int)) % k
+    source = (luck.uniforms[2] * k).astype(int)
+    goal = (source + 1 + (luck.uniforms[3] * (k - 1)).astype(int)) % k
     return step[..., None] * (jax.nn.one_hot(goal, k) - jax.nn.one_hot(source, k))
 
 
@@ -185,7 +195,7 @@ def _swap(target: Target, state: State, tuning: Tuning, luck: Chance) -> State:
     partner = jnp.where((partner < 0) | (partner >= levels), t, partner)
     gain = (tuning.betas - tuning.betas[partner])[:, None] * (energy[partner] - energy)
     # Both of a pair must read the same random number: that of the lower level.
-    noise = jnp.log(luck.uniforms[2])[jnp.minimum(t, partner)]
+    noise = jnp.log(luck.uniforms[-1])[jnp.minimum(t, partner)]
     swap = (noise < gain) & (partner != t)[:, None]
     tally = state.tally._replace(swapped=state.tally.swapped + jnp.where(partner > t, swap.mean(1), 0.0))
     other = jax.tree.map(lambda x: x[partner], (state.alpha, state.position, state.terms))

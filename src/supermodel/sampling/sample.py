@@ -20,6 +20,7 @@ from supermodel.sampling.metropolis import Record, Tuning
 from supermodel.sampling.target import Target, target_of
 
 SAMPLERS = ("metropolis", "hmc", "nuts", "tempered")
+BLOCK = 200  # records per compiled call, whatever `draws` is: another number would be compiled anew
 Progress = Callable[[int, int], Any]
 
 
@@ -40,7 +41,8 @@ def sample(
     """Run `chains` chains and record `draws` draws of each, one every `thin` steps.
 
     `warmup` counts steps of each chain before the first record (default: 2000 or 20 `thin` for Metropolis, 300 for
-    HMC and NUTS). `block` is the most draws that one compiled call records. `progress(done, draws)` is called after
+    HMC and NUTS). `block` is the most draws that one compiled call
+    records (default 200). `progress(done, draws)` is called after
     each block. `betas`: the temperatures of "tempered", else taken from the annealed start.
 
     `evaluations["likelihood"]` counts runs of one model at one point, `evaluations["gradient"]` those among them
@@ -49,7 +51,7 @@ def sample(
     _check(sampler, chains, draws, thin)
     target, rng = target_of(supermodel), np.random.default_rng(seed)
     supermodel.check_positive_predictions(rng)
-    size = min(draws, block or 200)
+    size = block or BLOCK
     if sampler in ("hmc", "nuts"):
         return _with_gradients(target, sampler, rng, seed, chains, draws, thin, warmup, size, progress)
     return _with_metropolis(target, sampler, rng, seed, chains, draws, thin, warmup, size, betas, progress)
@@ -94,11 +96,11 @@ def _with_metropolis(target: Target, sampler, rng, seed, chains, draws, thin, wa
     steps = max(2000, 20 * thin) if warm is None else warm
     state, tuning, warmed = warmup.warm_up(target, run, size, state, tuning, key, steps)
 
-    records, tally, begin = [], [], time.perf_counter()
+    records, tally, begin = [], [], _now()
     for state, record in _blocks(run, state, tuning, key, draws, thin, size, progress):
         records.append(record._replace(**{f: getattr(record, f)[:, 0] for f in ("alpha", "position", "log_joints")}))
         tally.append(jax.tree.map(np.asarray, state.tally))
-    seconds = time.perf_counter() - begin
+    seconds = _now() - begin
 
     n_points = len(stages) * chains
     likelihoods = annealed.evaluations + target.n_models * n_points * (1 + warmed + draws * thin)
@@ -111,9 +113,6 @@ def _with_metropolis(target: Target, sampler, rng, seed, chains, draws, thin, wa
 
 def _start(target: Target, annealed, stages: list[int], powers, rng, chains: int):
     """Chains at their models' corners, at each temperature in that temperature's own population."""
-    import jax
-    import jax.numpy as jnp
-
     sm, levels = target.supermodel, len(stages)
     position = np.stack([starts.starting_points(sm, annealed, s, rng, chains) for s in stages])
     alpha = np.stack([starts.starting_alpha(sm, chains)] * levels)
@@ -123,9 +122,8 @@ def _start(target: Target, annealed, stages: list[int], powers, rng, chains: int
         np.full(levels, 0.3 * warmup.alpha_width(target)),
         powers,
     )
-    terms = jax.jit(target.terms)(position) if target.is_traceable else target.terms_in_numpy(position)
-    terms = jax.tree.map(jnp.asarray, terms)
-    return metropolis.initial_state(target, alpha, jnp.asarray(position), tuning, terms), tuning
+    terms = None if target.is_traceable else target.terms_in_numpy(position)
+    return metropolis.initial_state(target, alpha, position, tuning, terms), tuning
 
 
 def _acceptance(tally: list, tuning: Tuning) -> dict:
@@ -150,9 +148,14 @@ def _tempering(target: Target, powers: np.ndarray, tally: list, steps: int) -> d
     return found if warning is None else found | {"warning": warning}
 
 
-def _speed(steps: int, seconds: float, first_block_compiles: bool) -> dict:
+def _now() -> np.ndarray:
+    return np.array([time.perf_counter(), time.process_time()])
+
+
+def _speed(steps: int, seconds: np.ndarray, first_block_compiles: bool) -> dict:
     """`steps` are those of the recorded run, over all chains; compilation falls into warm-up, if there is one."""
-    found = {"steps": steps, "seconds": seconds, "steps_per_second": steps / seconds}
+    wall, cpu = (max(float(t), 1e-9) for t in seconds)
+    found = {"steps": steps, "seconds": wall, "steps_per_second": steps / wall, "steps_per_cpu_second": steps / cpu}
     return found | ({"compiled_in_run": True} if first_block_compiles else {})
 
 
@@ -171,17 +174,17 @@ def _with_gradients(target: Target, sampler, rng, seed, chains, draws, thin, war
     state, tuning, spent = gradient.warm_up(made, state, covariance, key, steps)
     cost = gradient.Cost(cost.gradients + spent.gradients, spent.plain)
 
-    records, sums, begin = [], np.zeros(2), time.perf_counter()
+    records, sums, begin = [], np.zeros(2), _now()
     for state, record in _blocks(made.run, state, tuning, key, draws, thin, size, progress):
         records.append(record)
         cost = cost.plus(state, len(record.alpha), thin)
         sums += float(state.acceptance), float(state.divergent)
-    seconds = time.perf_counter() - begin
+    seconds = _now() - begin
 
     gradients = target.n_models * cost.gradients
     likelihoods = annealed.evaluations + gradients + target.n_models * cost.plain
     info = {"sampler": sampler, "thin": thin, "warmup": steps, "start_evaluations": annealed.evaluations}
-    info |= {"acceptance": sums[0] / (draws * thin), "divergences": int(sums[1]), "step_size": tuning.step_size}
+    info |= {"acceptance": float(sums[0]) / (draws * thin), "divergences": int(sums[1]), "step_size": tuning.step_size}
     info |= _speed(chains * draws * thin, seconds, first_block_compiles=steps == 0)
     return _as_draws(target, _stacked(records), {"likelihood": likelihoods, "gradient": gradients}, info)
 

@@ -149,7 +149,8 @@ def _rest(supermodel: Supermodel, rng: np.random.Generator, n: int) -> np.ndarra
     """Points whose coordinates follow the companions, as nearly as a start needs."""
     if supermodel.warps is not None:
         return rng.standard_normal((n, supermodel.dimension))
-    return supermodel.sample_prior(rng, n)
+    # As many as the population has: a number of its own would be compiled anew.
+    return supermodel.sample_prior(rng, max(n, PARTICLES))[:n]
 
 
 def _warped(supermodel: Supermodel, k: int, points: np.ndarray) -> np.ndarray:

@@ -7,6 +7,7 @@ changing the temperature or choosing a rung costs no further run. All functions 
 from __future__ import annotations
 
 import functools
+import math
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -53,7 +54,7 @@ class Target:
         """Run every model once at each point (..., D); JAX can trace it."""
         import jax
 
-        flat = jax.vmap(self._terms_at_point)(u.reshape(-1, self.dimension))
+        flat = jax.vmap(self._terms_at_point)(u.reshape(math.prod(u.shape[:-1]), self.dimension))
         return jax.tree.map(lambda x: x.reshape(u.shape[:-1] + x.shape[1:]), flat)
 
     def _terms_at_point(self, u) -> Terms:
@@ -69,7 +70,7 @@ class Target:
     @in_float64
     def terms_in_numpy(self, u: np.ndarray) -> Terms:
         """The same for models in plain Python, which only take points one by one or as NumPy arrays."""
-        flat = np.asarray(u).reshape(-1, self.dimension)
+        flat = np.asarray(u).reshape(math.prod(np.shape(u)[:-1]), self.dimension)
         own = [joint.log_likelihood_at(self.own_points(k, flat)) for k, joint in enumerate(self.supermodel.joints)]
         log_priors = np.asarray(self._compiled_priors(flat))
         shape = (*np.shape(u)[:-1], self.n_models)
@@ -103,7 +104,7 @@ class Target:
         return terms.log_priors + jnp.reshape(log_likelihoods, terms.log_priors.shape)
 
     def parts(self, alpha, terms: Terms):
-        r"""$(\ln P_0, \ln J - \ln P_0)$, where $P_0$ combines the priors alone: $P_0 (J/P_0)^\beta$ is the tempered density."""
+        r"""$(\ln P_0, \ln J - \ln P_0)$, where $P_0$ combines the priors alone; $P_0 (J/P_0)^\beta$ is the tempered target."""
         weights = self.coordinate.weights(alpha)
         base = self._combined_priors(weights, terms.log_priors)
         return base, self._combined(weights, terms) - base

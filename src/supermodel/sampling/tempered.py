@@ -1,8 +1,9 @@
-r"""Parallel tempering (the paper's "simulated annealing"): levels $p(\alpha)\,P_0\,(J/P_0)^{\beta_t}$ that swap their points.
+r"""Parallel tempering (the paper's "simulated annealing"): levels $p(\alpha)\,P_0\,(J/P_0)^{\beta_t}$ that swap points.
 
 $P_0$ combines the priors alone, so $\beta = 0$ is the prior of the supermodel and $\beta = 1$ its posterior, the only
 level that is recorded. The temperatures are those at which the annealed start kept half of its population effective:
-neighbours overlap by construction. A chain that cannot cross between two models at $\beta = 1$ crosses through the prior.
+neighbours overlap by construction. A chain that cannot cross between two models at $\beta = 1$ crosses through the
+prior.
 """
 
 from __future__ import annotations

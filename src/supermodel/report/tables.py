@@ -1,0 +1,188 @@
+"""Tables of strings in four dresses: text, Markdown, LaTeX, HTML. What a user named is escaped in each."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from markupsafe import escape
+
+from supermodel.estimation.estimate import Estimate
+from supermodel.interpretation import shown
+from supermodel.ranking import Matrix, Ranking
+
+if TYPE_CHECKING:
+    from supermodel.result import Comparison
+
+_LATEX = {
+    "\\": r"\textbackslash{}", "&": r"\&", "%": r"\%", "$": r"\$", "#": r"\#", "_": r"\_", "{": r"\{", "}": r"\}",
+    "~": r"\textasciitilde{}", "^": r"\textasciicircum{}", "<": r"\textless{}", ">": r"\textgreater{}", "|": r"\textbar{}",
+    "±": r"$\pm$", "∞": r"$\infty$", "−": "$-$", "⟨": r"$\langle$", "⟩": r"$\rangle$", "×": r"$\times$", "σ": r"$\sigma$",
+    "–": "--", "·": r"$\cdot$", "≥": r"$\geq$", "≤": r"$\leq$", "—": "---",
+}  # fmt: skip
+
+
+def latex_escape(text: str) -> str:
+    """Text that LaTeX will print as it is.
+
+    >>> latex_escape("a_b & 50%")
+    'a\\\\_b \\\\& 50\\\\%'
+    """
+    return re.sub(r"(?<![A-Za-z])(-)(?=\d)", "$-$", "".join(_LATEX.get(c, c) for c in text))
+
+
+def markdown_escape(text: str) -> str:
+    """Text that Markdown will show as it is, inside a table as well."""
+    return re.sub(r"([\\`*_\[\]|])", r"\\\1", text).replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
+
+
+@dataclass(frozen=True)
+class Cells:
+    """A table ready to be printed: strings, with names to the left and numbers to the right."""
+
+    header: tuple[str, ...]
+    rows: tuple[tuple[str, ...], ...]
+    left: frozenset[int] = frozenset({0})
+    note: str = ""
+
+    def text(self, indent: str = "") -> str:
+        """Aligned columns of plain text."""
+        widths = [max(len(row[i]) for row in (self.header, *self.rows)) for i in range(len(self.header))]
+        lines = [
+            indent + "  ".join(f"{c:<{w}}" if i in self.left else f"{c:>{w}}" for i, (c, w) in enumerate(zip(row, widths, strict=True))).rstrip()
+            for row in (self.header, *self.rows)
+        ]
+        return "\n".join(lines + ([f"{indent}{self.note}"] if self.note else []))
+
+    def markdown(self) -> str:
+        """A Markdown table."""
+        rule = "|" + "|".join(":---" if i in self.left else "---:" for i in range(len(self.header))) + "|"
+        lines = ["| " + " | ".join(markdown_escape(c) for c in row) + " |" for row in (self.header, *self.rows)]
+        return "\n".join([lines[0], rule, *lines[1:]] + ([f"\n{markdown_escape(self.note)}"] if self.note else [])) + "\n"
+
+    def latex(self) -> str:
+        """A LaTeX tabular for the package booktabs."""
+        columns = "".join("l" if i in self.left else "r" for i in range(len(self.header)))
+        lines = [" & ".join(latex_escape(c) for c in row) + r" \\" for row in (self.header, *self.rows)]
+        body = [rf"\begin{{tabular}}{{{columns}}}", r"\toprule", lines[0], r"\midrule", *lines[1:], r"\bottomrule", r"\end{tabular}"]
+        return "\n".join(body + ([f"% {' '.join(self.note.split())}"] if self.note else [])) + "\n"
+
+    def html(self) -> str:
+        """An HTML table."""
+        def row(cells: Sequence[str], tag: str) -> str:
+            side = [' class="name"' if i in self.left else "" for i in range(len(cells))]
+            return "<tr>" + "".join(f"<{tag}{s}>{escape(c)}</{tag}>" for c, s in zip(cells, side, strict=True)) + "</tr>"
+
+        body = "".join(row(r, "td") for r in self.rows)
+        note = f'<p class="note">{escape(self.note)}</p>' if self.note else ""
+        return f'<div class="wide"><table><thead>{row(self.header, "th")}</thead><tbody>{body}</tbody></table></div>{note}'
+
+
+def number(value: float, spec: str = ".2f") -> str:
+    """A number, or a dash where there is none."""
+    return format(value, spec) if math.isfinite(value) else ("–" if math.isnan(value) else "∞" if value > 0 else "−∞")
+
+
+def probability(value: float) -> str:
+    """A probability that never rounds to certainty.
+
+    >>> probability(0.9935), probability(1.2e-7), probability(1 - 1e-9)
+    ('0.9935', '1.2e-07', '>0.9999')
+    """
+    if math.isnan(value):
+        return "–"
+    if value > 0.99995:
+        return ">0.9999"
+    return f"{value:.4f}" if value >= 1e-4 else ("<1e-99" if value < 1e-99 else f"{value:.1e}")
+
+
+def ranking_cells(ranking: Ranking) -> Cells:
+    """The ranking; columns that nobody filled are left out."""
+    trusted = ranking.level in ("ok", "caution")
+    columns: list[tuple[str, list[str]]] = [("model", [row.model for row in ranking])]
+    if any(row.log_evidence is not None for row in ranking):
+        columns.append(("ln Z", [shown(row.log_evidence) if row.log_evidence is not None else "–" for row in ranking]))
+    if len(ranking) > 1:
+        columns.append((f"ln B vs {ranking.reference}", [_against(row.log_bayes_factor, row.model == ranking.reference) for row in ranking]))
+        columns.append(("P(model|data)", [probability(row.probability) if trusted else "–" for row in ranking]))
+    columns += [
+        ("params", [str(row.n_parameters) for row in ranking]),
+        ("fit ⟨ln L⟩", [number(row.fit) for row in ranking]),
+        ("Occam", [number(row.occam) for row in ranking]),
+        ("ESS", [number(row.effective_size, ".0f") for row in ranking]),
+        ("R-hat", [number(row.rhat) for row in ranking]),
+        ("crossings", [number(row.crossings, ".0f") for row in ranking]),
+    ]
+    kept = [(name, cells) for i, (name, cells) in enumerate(columns) if i == 0 or set(cells) != {"–"}]
+    note = {"fail": "Verdict FAIL: do not use these numbers.", "limit": "Verdict LIMIT: bounds only."}.get(ranking.level, "")
+    return Cells(tuple(n for n, _ in kept), tuple(zip(*(c for _, c in kept), strict=True)), note=note)
+
+
+def _against(estimate: Estimate, is_reference: bool) -> str:
+    return "–" if is_reference else shown(estimate, sign=True)
+
+
+def matrix_cells(matrix: Matrix) -> Cells:
+    """ln B of the row's model over the column's."""
+    rows = []
+    for i, name in enumerate(matrix.names):
+        cells = [_against(Estimate(matrix.values[i, j], matrix.errors[i, j]), i == j) for j in range(len(matrix.names))]
+        rows.append((name, *cells))
+    return Cells(("ln B(row : column)", *matrix.names), tuple(rows))
+
+
+def prior_cells(result: Comparison) -> Cells:
+    """Every parameter and its prior in every model: who shares what, and with which prior."""
+    parameters = list(dict.fromkeys(p for priors in result.priors.values() for p in priors))
+    rows = []
+    for parameter in parameters:
+        cells = [getattr(result.priors.get(name, {}).get(parameter), "description", "–") for name in result.names]
+        own = [c for c in cells if c != "–"]
+        said = "one model" if len(own) == 1 else ("shared" if len(set(own)) == 1 else "shared name, different priors")
+        rows.append((parameter, *cells, said))
+    return Cells(("parameter", *result.names, "who has it"), tuple(rows), left=frozenset(range(len(result.names) + 2)))
+
+
+def parameter_cells(result: Comparison, most: int = 40) -> Cells:
+    """Posterior mean and standard deviation of every scalar, model by model, and averaged over models."""
+    labels = list(dict.fromkeys((p, index) for n in result.names for p, index in scalars(result, n)))
+    rows = []
+    for parameter, index in labels[:most]:
+        cells = []
+        for name in result.names:
+            posterior = result.posteriors[name]
+            if parameter in posterior.parameters and index in [i for p, i in scalars(result, name) if p == parameter]:
+                cells.append(mean_and_sd(float(posterior.mean(parameter)[index]), float(posterior.sd(parameter)[index])))
+            else:
+                cells.append("–")
+        rows.append((scalar_label(parameter, index), *cells))
+    note = f"{len(labels) - most} more are not shown." if len(labels) > most else ""
+    return Cells(("parameter (mean ± sd)", *result.names), tuple(rows), note=note)
+
+
+def scalars(result: Comparison, name: str) -> list[tuple[str, tuple[int, ...]]]:
+    """(parameter, index) of each number in a model's parameters; the index of a scalar is ()."""
+    import numpy as np
+
+    shapes = {p: v.shape[1:] for p, v in result.posteriors[name].parameters.items()}
+    return [(p, tuple(int(i) for i in index)) for p, shape in shapes.items() for index in np.ndindex(*shape)]
+
+
+def scalar_label(parameter: str, index: tuple[int, ...]) -> str:
+    """`beta[2]`."""
+    return parameter + (f"[{','.join(map(str, index))}]" if index else "")
+
+
+def mean_and_sd(mean: float, sd: float) -> str:
+    """Two digits of the standard deviation, and the mean to match."""
+    if not (math.isfinite(mean) and math.isfinite(sd)):
+        return "–"
+    if sd <= 0:
+        return f"{mean:.4g}"
+    decimals = 1 - math.floor(math.log10(sd))
+    if not -3 <= decimals <= 8:
+        return f"{mean:.3e} ± {sd:.1e}"
+    return f"{mean:.{max(decimals, 0)}f} ± {sd:.{max(decimals, 0)}f}"

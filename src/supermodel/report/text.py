@@ -1,0 +1,135 @@
+"""The answer as text: headline, meaning, ranking, parameters, verdict, and what it was made from."""
+
+from __future__ import annotations
+
+import textwrap
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from supermodel.interpretation import as_ratio, interpret, shown
+from supermodel.report.tables import Cells, mean_and_sd, probability, ranking_cells, scalar_label, scalars
+
+if TYPE_CHECKING:
+    from supermodel.result import Comparison, ModelPosterior
+
+WIDTH = 100
+MOST_PARAMETERS = 12
+BLOCKS = " ▁▂▃▄▅▆▇█"
+WORDS = {
+    "ok": "OK: no check found a sign of trouble",
+    "caution": "CAUTION: usable, but read this",
+    "limit": "LIMIT: only a bound is known",
+    "fail": "FAIL: do not use this answer",
+}
+
+
+def text(result: Comparison) -> str:
+    """What `print(result)` shows."""
+    parts = [headline(result), indented(str(result.table()))]
+    marginals = parameters(result)
+    if marginals is not None:
+        parts.append(indented(marginals.text()))
+    return "\n\n".join([*parts, verdict(result), provenance(result)])
+
+
+def headline(result: Comparison, scale="trotta") -> str:
+    """The number with both names, and what it means."""
+    if len(result.names) == 1:
+        (name,) = result.names
+        number = f"ln Z({name}) = {shown(result.log_evidence(name))}"
+        return number + (f"   [{result.verdict.level.upper()}]" if result.verdict.level != "ok" else "")
+    said = interpret(result, scale=scale)
+    mark = "" if said.level == "ok" else f"   [{result.verdict.level.upper()}]"
+    lines = [said.headline + mark, *textwrap.wrap(said.meaning, WIDTH - 2, initial_indent="  ", subsequent_indent="  ")]
+    if result.verdict.is_reliable:
+        lines.append("  " + odds_sentence(result, said.first, said.second))
+    return "\n".join(lines)
+
+
+def odds_sentence(result: Comparison, first: str, second: str) -> str:
+    """`B = 152; P(free | data) = 0.9935 at equal prior odds`."""
+    estimate = result.log_bayes_factor(first, second)
+    best = max(result.probabilities, key=lambda name: result.probabilities[name])
+    return f"B = {as_ratio(estimate.value)}, P({best} | data) = {probability(result.probabilities[best])} at {odds_words(result)}"
+
+
+def odds_words(result: Comparison) -> str:
+    """`equal prior odds`, or the odds."""
+    values = list(result.prior_odds.values())
+    if np.allclose(values, values[0]):
+        return "equal prior odds"
+    return "prior probabilities " + ", ".join(f"{name} {value:.3g}" for name, value in result.prior_odds.items())
+
+
+def verdict(result: Comparison) -> str:
+    """The verdict and each reason on lines of its own."""
+    lines = [f"Verdict {WORDS[result.verdict.level]}"]
+    for code, sentence in result.verdict.reasons:
+        lines += textwrap.wrap(f"{code}: {sentence}", WIDTH, initial_indent="  · ", subsequent_indent="    ")
+    return "\n".join(lines)
+
+
+def provenance(result: Comparison) -> str:
+    """Cost, seed, versions and fingerprints, in one line or two."""
+    calls = result.evaluations.get("likelihood", 0)
+    gradients = result.evaluations.get("gradient", 0)
+    cost = f"{calls:,} likelihood calls".replace(",", " ")
+    if gradients:
+        cost += f" ({gradients:,} with gradient)".replace(",", " ")
+    if np.isfinite(result.seconds):
+        cost += f" in {duration(result.seconds)}"
+    made = f"seed {result.seed} · supermodel {result.versions.get('supermodel', '?')} · schema {result.schema}"
+    prints = " · ".join(f"{what} {digest}" for what, digest in result.fingerprints.items())
+    return f"{cost} · {made}\nfingerprints: {prints}"
+
+
+def duration(seconds: float) -> str:
+    """`8.2 s`, `3 min 20 s`, `2 h 5 min`."""
+    if seconds < 60:
+        return f"{seconds:.1f} s" if seconds < 10 else f"{seconds:.0f} s"
+    minutes, rest = divmod(round(seconds), 60)
+    if minutes < 60:
+        return f"{minutes} min {rest} s"
+    return f"{minutes // 60} h {minutes % 60} min"
+
+
+def parameters(result: Comparison) -> Cells | None:
+    """Every scalar parameter: mean ± sd and a small picture of its marginal, model by model."""
+    rows = []
+    for name in result.ranking:
+        if name not in result.posteriors:
+            continue
+        posterior = result.posteriors[name]
+        for parameter, index in scalars(result, name):
+            values = posterior.parameters[parameter][(slice(None), *index)]
+            numbers = mean_and_sd(float(posterior.mean(parameter)[index]), float(posterior.sd(parameter)[index]))
+            prior = getattr(result.priors.get(name, {}).get(parameter), "description", "")
+            rows.append((scalar_label(parameter, index), name, numbers, *marginal(posterior, values), prior))
+    if not rows:
+        return None
+    note = f"… and {len(rows) - MOST_PARAMETERS} more" if len(rows) > MOST_PARAMETERS else ""
+    header = ("parameter", "model", "mean ± sd", "5%", "marginal", "95%", "prior")
+    return Cells(header, tuple(rows[:MOST_PARAMETERS]), left=frozenset({0, 1, 4, 6}), note=note)
+
+
+def marginal(posterior: ModelPosterior, values: np.ndarray, bins: int = 16) -> tuple[str, str, str]:
+    """The 5% point, bars from the 0.5% to the 99.5% point, the 95% point."""
+    low, q5, q95, high = weighted_quantiles(values, posterior.weights, (0.005, 0.05, 0.95, 0.995))
+    if not (np.isfinite(low) and np.isfinite(high) and high > low):
+        return "", "", ""
+    counts, _ = np.histogram(values, bins=bins, range=(low, high), weights=posterior.weights)
+    heights = np.ceil(counts / counts.max() * (len(BLOCKS) - 1)).astype(int)
+    return f"{q5:.4g}", "".join(BLOCKS[h] for h in heights), f"{q95:.4g}"
+
+
+def weighted_quantiles(values: np.ndarray, weights: np.ndarray, levels: tuple[float, ...]) -> np.ndarray:
+    """Quantiles of weighted draws (n,)."""
+    order = np.argsort(values)
+    below = np.cumsum(weights[order])
+    return np.interp(levels, (below - 0.5 * weights[order]) / below[-1], values[order])
+
+
+def indented(block: str, by: str = "  ") -> str:
+    """Shift a block of text to the right."""
+    return textwrap.indent(block, by)
