@@ -1,4 +1,4 @@
-"""Independent draws from a supermodel whose every part is Gaussian, so that nothing has to be trusted but linear algebra."""
+"""Independent draws from supermodels whose every part is Gaussian: nothing has to be trusted but linear algebra."""
 
 import math
 from dataclasses import dataclass, replace

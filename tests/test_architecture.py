@@ -18,18 +18,25 @@ PACKAGE = TESTS.parent / "src" / "supermodel"
 
 # Left to right. Names in one tuple are one package under several roofs: they may import each other.
 FLOW = (
-    ("errors", "float64"),
+    ("errors", "float64", "compilation"),
     ("exact",),
     ("models",),
     ("embedding",),
     ("sampling",),
     ("estimation",),
     ("diagnostics",),
-    ("result",),
+    ("verdict", "storage", "fingerprint", "rescaling", "reweighting"),
+    ("scales",),
+    ("progress",),
+    (
+        "result", "ranking", "interpretation", "averaging", "sensitivity", "drivers", "export", "archive",
+    ),
     ("engine", "compare", "many"),
+    ("calibration",),
+    ("crosscheck",),
     ("report",),
     ("paper",),
-    ("spec",),
+    ("spec", "formula", "spec_prior", "spec_source", "file", "demo", "terminal"),
     ("cli", "__main__"),
 )
 RANK = {name: rank for rank, names in enumerate(FLOW) for name in names}
@@ -41,9 +48,12 @@ ONLY = {
 }
 
 # Imports to the right that are allowed, inside a function only, each with its reason.
+COMFORT = (
+    "report() and plot() are methods for the user's comfort; a result that is never shown must not load jinja2 and "
+    "matplotlib, so the import waits for the call"
+)
 LAZY = {
-    ("result", "report"): "Comparison.report() and its plots are methods for the user's comfort; a result that is "
-    "never shown must not load jinja2 and matplotlib, so the import waits for the call",
+    (own, "report"): COMFORT for own in ("result", "ranking", "sensitivity", "drivers", "calibration")
 }
 
 # The package itself (`import supermodel`) gathers everything: only those at the right end may lean on it.

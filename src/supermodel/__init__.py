@@ -23,7 +23,9 @@ _HOMES = {
     "exact": "supermodel.exact",
     "compare": "supermodel.compare",
     "evidence": "supermodel.compare",
+    "calibrate": "supermodel.calibration",
     "Comparison": "supermodel.result",
+    "load": "supermodel.archive",
     "Verdict": "supermodel.verdict",
     "SupermodelError": "supermodel.errors",
 }
@@ -32,6 +34,8 @@ __all__ = ["__version__", *sorted(_HOMES)]
 
 if TYPE_CHECKING:
     from supermodel import exact as exact
+    from supermodel.archive import load as load
+    from supermodel.calibration import calibrate as calibrate
     from supermodel.compare import compare as compare
     from supermodel.compare import evidence as evidence
     from supermodel.embedding import coordinate as coordinate

@@ -16,6 +16,7 @@ from supermodel.engine.posterior import posteriors
 from supermodel.engine.run import Goals, Run
 from supermodel.errors import SupermodelError
 from supermodel.models.model import Model
+from supermodel.progress import reporter
 from supermodel.result import Comparison, EdgeRecord, checked_odds
 
 
@@ -79,10 +80,15 @@ def _run(models, data, seed, goals: Goals, share, prior_odds, executor, progress
     odds = checked_odds(prior_odds or dict.fromkeys(models, 1.0), tuple(models))
     began = time.monotonic()
     run = Run(models, data, seed, share if isinstance(share, bool) else list(share), executor, goals)
-    with compilation_cache():
-        run.prepare()
-        run.loop()
-        return finish(run, odds, time.monotonic() - began)
+    run.report_progress = shown = reporter(progress)
+    try:
+        with compilation_cache():
+            run.prepare()
+            run.loop()
+            return finish(run, odds, time.monotonic() - began)
+    finally:
+        if shown is not None:
+            shown.close()
 
 
 def finish(run: Run, prior_odds: Mapping[str, float], seconds: float) -> Comparison:

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 
 def split_rhat(x: np.ndarray, rank_normalized: bool = False) -> float:
-    r"""$\hat R = \sqrt{\frac{n-1}{n} + \frac{B}{nW}}$ of the half chains; 1 when they agree, and the paper asks for < 1.05.
+    r"""$\hat R = \sqrt{\frac{n-1}{n} + \frac{B}{nW}}$ of the half chains: 1 when they agree; the paper asks for < 1.05.
 
     `rank_normalized` replaces x by normal scores of its ranks first, which sees through heavy tails (Vehtari et al.
     2021). NaN for constants and for fewer than four draws.
@@ -66,13 +66,15 @@ class Thinning:
 
 def thinning(x: Draws | np.ndarray, limit: float = 10.0) -> Thinning:
     r"""Raise the step until the autocorrelation time of what is kept is below `limit`; of alpha when given draws."""
-    x = as_chains(_first_weight(x) if hasattr(x, "supermodel") else x)
+    x = as_chains(x if isinstance(x, np.ndarray) else _first_weight(x))
     step, tau = 1, autocorrelation_time(x)
     while tau >= limit and x[:, :: step + 1].shape[1] >= 8:
         step = max(step + 1, int(step * tau / limit))
         tau = autocorrelation_time(x[:, ::step])
     kept = x[:, ::step]
-    return Thinning(step, tau, kept.size, kept.size / max(tau, 1.0), bool(tau < limit))
+    # A chain of 30 draws cannot show a tau of 100: believe a tau only if the chain holds ten of them.
+    is_reached = bool(tau < limit and kept.shape[1] >= 10 * tau)
+    return Thinning(step, tau, kept.size, kept.size / max(tau, 1.0), is_reached)
 
 
 def _first_weight(draws: Draws) -> np.ndarray:

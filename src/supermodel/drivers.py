@@ -21,12 +21,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from supermodel.averaging import each_draw
-from supermodel.diagnostics import pareto_k
 from supermodel.errors import DataError, ModelError, SupermodelError
 from supermodel.estimation.estimate import Estimate
 from supermodel.estimation.ladder import standard_error
 from supermodel.float64 import in_float64
 from supermodel.interpretation import default_pair, shown
+from supermodel.reweighting import HEAVY, tail_shape
 
 if TYPE_CHECKING:
     from supermodel.result import Comparison, ModelPosterior
@@ -87,7 +87,7 @@ class Drivers:
         order = np.argsort(-np.abs(self.leave_out))[:8]
         lines = [
             f"  {self.labels[i]:>10}  would take away {self.leave_out[i]:+.3f} ± {self.leave_out_error[i]:.3f}"
-            f"   (share of the fit {self.fit[i]:+.3f})" + ("  heavy tail" if self.pareto_k[i] > 0.7 else "")
+            f"   (share of the fit {self.fit[i]:+.3f})" + ("  heavy tail" if self.pareto_k[i] > HEAVY else "")
             for i in order
         ]
         return "\n".join([head, "Left out of the data:", *lines])
@@ -139,7 +139,7 @@ def _contributions(result: Comparison, name: str, blocks: Any, pointwise: Any):
     totals = np.logaddexp.reduce(logs, axis=0)
     without = np.exp(logs - totals)
     out_error = [standard_error(column.reshape(shape)) for column in (n * (without - w[:, None])).T]
-    k = [pareto_k(column) for column in logs.T]
+    k = [tail_shape(column) for column in logs.T]
     return labels, mean, np.array(error), -totals, np.array(out_error), np.array(k)
 
 

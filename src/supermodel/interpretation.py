@@ -23,16 +23,18 @@ FINEST = 4  # decimals beyond which a logarithm of a Bayes factor says nothing t
 def shown(estimate: Estimate, sign: bool = False) -> str:
     """`5.022 ± 0.012`, with no more decimals than anybody needs.
 
-    >>> shown(Estimate(5.0222648, 1e-11)), shown(Estimate(5.02, float("inf")))
-    ('5.0223 ± <0.0001', '5.020 ± ∞')
+    >>> shown(Estimate(5.0222648, 1e-11)), shown(Estimate(-24914.3439, 1e-9)), shown(Estimate(5.02, float("inf")))
+    ('5.0223 ± <0.0001', '-24914.3 ± <0.1', '5.020 ± ∞')
     """
-    decimals = min(estimate.decimals, FINEST)
-    value = f"{estimate.value:{'+' if sign else ''}.{decimals}f}"
+    digits = len(str(int(abs(estimate.value)))) if math.isfinite(estimate.value) else 1
+    finest = min(max(6 - digits, 1), FINEST)
+    decimals = min(estimate.decimals, finest)
+    plus = "+" if sign else ""
     if math.isinf(estimate.error):
-        return f"{value} ± ∞"
-    if 0 <= estimate.error < 0.5 * 10.0**-FINEST:
-        return f"{estimate.value:{'+' if sign else ''}.{FINEST}f} ± <{10.0**-FINEST:.{FINEST}f}"
-    return f"{value} ± {estimate.error:.{decimals}f}"
+        return f"{estimate.value:{plus}.{decimals}f} ± ∞"
+    if 0 <= estimate.error < 0.5 * 10.0**-finest:
+        return f"{estimate.value:{plus}.{finest}f} ± <{10.0**-finest:.{finest}f}"
+    return f"{estimate.value:{plus}.{decimals}f} ± {estimate.error:.{decimals}f}"
 
 
 def as_ratio(log_value: float) -> str:
@@ -156,8 +158,9 @@ def interpret(
         meaning = f"the sign is not settled; {span} ({chosen.name}, {sigmas:g}σ)"
     elif len(touched) == 1:
         limits = chosen.limits(chosen.words.index(touched[0]))
-        strength = "no decision" if chosen.words.index(touched[0]) == 0 and touched[0] == "inconclusive" else None
-        claim = f"{touched[0]} evidence for {winner} over {loser}" if strength is None else f"inconclusive between {winner} and {loser}"
+        claim = f"{touched[0]} evidence for {winner} over {loser}"
+        if touched[0] == "inconclusive":
+            claim = f"inconclusive between {winner} and {loser}"
         meaning = f"{claim} ({chosen.name}: {limits})"
     else:
         meaning = (

@@ -28,9 +28,9 @@ def _families() -> dict[str, Maker]:
 
     def positive(make):
         def scaled(d, s, shift):
-            if shift:
+            if not (isinstance(shift, float) and shift == 0.0):
                 raise PriorError(
-                    f"a {type(d).__name__} prior begins at 0 and cannot be shifted by {shift:g} and stay one of its kind. "
+                    f"a {type(d).__name__} prior begins at 0 and cannot be shifted and stay one of its kind. "
                     "Use scales=, or give the new prior with replace=."
                 )
             return make(d, s)
@@ -101,24 +101,38 @@ def log_density(prior: Any, values: np.ndarray) -> np.ndarray:
     import jax.numpy as jnp
 
     if isinstance(prior, Bijected):
-        d = prior.distribution
-        inside = np.asarray(d.support(jnp.asarray(values)))
-        logs = np.asarray(d.log_prob(jnp.asarray(values)))
-        axes = tuple(range(1, logs.ndim))
-        inside = inside.reshape(len(values), -1).all(axis=1)
-        return np.where(inside, logs.sum(axis=axes), -np.inf)
+        return np.asarray(jax.jit(lambda v: _log_prob(prior.distribution, v))(jnp.asarray(values)))
     if isinstance(prior, Quantile):
         u = jnp.asarray(np.array([np.asarray(prior.unconstrain(v)) for v in values]))
-        return np.asarray(jax.vmap(lambda z: prior.log_density(z) - prior.log_jacobian(z))(u))
+        return np.asarray(jax.jit(jax.vmap(lambda z: prior.log_density(z) - prior.log_jacobian(z)))(u))
     raise PriorError(
         f"the prior {getattr(prior, 'description', prior)!r} was read from a file and is known by its name only, so its "
         "density cannot be computed. Load with load(path, models={...}) to have the models back."
     )
 
 
-def log_ratio(old: Any, new: Any, values: np.ndarray) -> np.ndarray:
-    """ln of new over old prior density at draws of the posterior (where the old one is positive)."""
-    return log_density(new, values) - log_density(old, values)
+def _log_prob(distribution: Any, values: Any) -> Any:
+    """Summed over all but the first axis. numpyro does not look at the support (a uniform density is flat everywhere)."""
+    import jax.numpy as jnp
+
+    inside = distribution.support(values).reshape(len(values), -1).all(axis=1)
+    return jnp.where(inside, distribution.log_prob(values).reshape(len(values), -1).sum(axis=1), -jnp.inf)
+
+
+@in_float64
+def log_density_of_rescaled(name: str, prior: Any, kind: str, grid: np.ndarray, values: np.ndarray) -> np.ndarray:
+    """(len(grid), n): ln density at draws of the prior scaled or shifted by each number of the grid; compiled once."""
+    import jax
+    import jax.numpy as jnp
+
+    rescaled(name, prior, *((float(grid[0]),) if kind == "scale" else (1.0, float(grid[0]))))  # refuses what cannot be done
+    draws = jnp.asarray(values)
+
+    def one(x):
+        scale, shift = (x, 0.0) if kind == "scale" else (1.0, x)
+        return _log_prob(_rebuilt(name, prior, prior.distribution, scale, shift), draws)
+
+    return np.asarray(jax.jit(lambda xs: jax.lax.map(one, xs))(jnp.asarray(grid)))
 
 
 def is_cut_off(old: Any, new: Any, values: np.ndarray, weights: np.ndarray) -> bool:
@@ -137,6 +151,12 @@ def is_cut_off(old: Any, new: Any, values: np.ndarray, weights: np.ndarray) -> b
     leans_low = np.isfinite(low) and new_low < low and np.sum(weights[values < low + reach]) > 1e-3
     leans_high = np.isfinite(high) and new_high > high and np.sum(weights[values > high - reach]) > 1e-3
     return bool(leans_low or leans_high)
+
+
+def has_edges(prior: Any) -> bool:
+    """Whether the prior ends somewhere that scaling or shifting would move."""
+    kind = type(getattr(prior, "distribution", None)).__name__
+    return kind in ("Uniform", "LogUniform") and prior.shape == ()
 
 
 def _edges(prior: Bijected) -> tuple[float, float]:

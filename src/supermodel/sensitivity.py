@@ -15,20 +15,19 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from supermodel.diagnostics import pareto_k
 from supermodel.errors import SupermodelError
 from supermodel.estimation.estimate import Estimate
 from supermodel.estimation.ladder import multistate, rung_log_densities, standard_error
 from supermodel.interpretation import default_pair, shown
 from supermodel.models.priors import as_prior
-from supermodel.rescaling import is_cut_off, log_ratio, rescaled
+from supermodel.rescaling import has_edges, is_cut_off, log_density, log_density_of_rescaled, rescaled
 from supermodel.scales import SIGMAS, Scale
 from supermodel.scales import scale as chosen_scale
+from supermodel.reweighting import HEAVY, tail_shape
 
 if TYPE_CHECKING:
     from supermodel.result import Comparison, ModelPosterior
 
-HEAVY = 0.7  # Pareto k above which a mean of weights means nothing
 FEWEST = 30  # effective draws that must be left
 
 
@@ -161,31 +160,57 @@ def sensitivity(
         if name not in owners:
             raise SupermodelError(f"model {name!r} has no parameter {parameter!r}; those that have it: {', '.join(owners)}.")
     changed = tuple(models) if models is not None else owners
-    kind, grid, labels, make = _ladder_of_priors(parameter, scales, shifts, replace)
+    if sum(given is not None for given in (scales, shifts, replace)) > 1:
+        raise SupermodelError("give one of `scales`, `shifts` and `replace`; to change two things at once use `replace`.")
     first, second = default_pair(result, *pair) if pair is not None else _natural_pair(result, changed)
+    moving = [name for name in changed if name in (first, second)]
+    if replace is not None:
+        kind, grid, labels, ratios, cut = _replaced(result, parameter, replace, moving)
+    else:
+        kind = "scale" if shifts is None else "shift"
+        default = np.geomspace(0.2, 5.0, 33) if scales is None else scales
+        grid = np.sort(np.atleast_1d(np.asarray(default if shifts is None else shifts, float)))
+        labels = tuple(f"× {s:.4g}" if kind == "scale" else f"{s:+.4g}" for s in grid)
+        ratios, cut = _rescaled(result, parameter, kind, grid, moving)
     record = _Record(result)
-    points = [_at(record, parameter, [make(result.priors[n][parameter], i) for n in changed], changed, (first, second)) for i in range(len(grid))]
-    columns = [np.array(column) for column in zip(*points, strict=True)]
+    columns = list(zip(*(_at(record, {n: r[i] for n, r in ratios.items()}, (first, second)) for i in range(len(grid))), strict=True))
+    values, errors, k, left = (np.array(column) for column in columns)
     return Sensitivity(
-        parameter, kind, grid, labels, first, second, changed, columns[0], columns[1], columns[2], columns[3],
-        columns[4].astype(bool), result.log_bayes_factor(first, second), result.verdict.level,
+        parameter, kind, grid, labels, first, second, changed, values, errors, k, left, cut,
+        result.log_bayes_factor(first, second), result.verdict.level,
     )  # fmt: skip
 
 
-def _ladder_of_priors(parameter: str, scales: Any, shifts: Any, replace: Any):
-    """What is changed: kind, grid, labels, and a function (old prior, point) to new prior."""
-    if sum(given is not None for given in (scales, shifts, replace)) > 1:
-        raise SupermodelError("give one of `scales`, `shifts` and `replace`; to change two things at once use `replace`.")
-    if replace is not None:
-        choices = dict(replace) if isinstance(replace, Mapping) else {"": replace}
-        priors = [as_prior(parameter, d) for d in choices.values()]
-        labels = tuple(label or prior.description for label, prior in zip(choices, priors, strict=True))
-        return "replace", np.arange(len(priors), dtype=float), labels, lambda old, i: priors[i]
-    if shifts is not None:
-        grid = np.sort(np.atleast_1d(np.asarray(shifts, float)))
-        return "shift", grid, tuple(f"{s:+.4g}" for s in grid), lambda old, i: rescaled(parameter, old, shift=float(grid[i]))
-    grid = np.geomspace(0.2, 5.0, 33) if scales is None else np.sort(np.atleast_1d(np.asarray(scales, float)))
-    return "scale", grid, tuple(f"× {s:.4g}" for s in grid), lambda old, i: rescaled(parameter, old, scale=float(grid[i]))
+Ratios = dict[str, np.ndarray]  # {model: (points, draws)}: ln of new over old prior density
+
+
+def _replaced(result: Comparison, parameter: str, replace: Any, moving: list[str]):
+    choices = dict(replace) if isinstance(replace, Mapping) else {"": replace}
+    priors = [as_prior(parameter, d) for d in choices.values()]
+    labels = tuple(label or prior.description for label, prior in zip(choices, priors, strict=True))
+    ratios, cut = {}, np.zeros(len(priors), bool)
+    for name in moving:
+        old, posterior = result.priors[name][parameter], result.posteriors[name]
+        values = posterior.parameters[parameter]
+        before = log_density(old, values)
+        ratios[name] = np.stack([log_density(prior, values) - before for prior in priors])
+        cut |= [is_cut_off(old, prior, values, posterior.weights) for prior in priors]
+    return "replace", np.arange(len(priors), dtype=float), labels, ratios, cut
+
+
+def _rescaled(result: Comparison, parameter: str, kind: str, grid: np.ndarray, moving: list[str]) -> tuple[Ratios, np.ndarray]:
+    ratios, cut = {}, np.zeros(len(grid), bool)
+    if not np.all(np.isfinite(grid)) or (kind == "scale" and not np.all(grid > 0)):
+        raise SupermodelError(f"a prior is scaled by positive numbers and shifted by finite ones; got {grid.tolist()}.")
+    for name in moving:
+        old, posterior = result.priors[name][parameter], result.posteriors[name]
+        values = posterior.parameters[parameter]
+        ratios[name] = log_density_of_rescaled(parameter, old, kind, grid, values) - log_density(old, values)
+        if has_edges(old):
+            for i, x in enumerate(grid):
+                new = rescaled(parameter, old, *((float(x),) if kind == "scale" else (1.0, float(x))))
+                cut[i] |= is_cut_off(old, new, values, posterior.weights)
+    return ratios, cut
 
 
 def _natural_pair(result: Comparison, changed: tuple[str, ...]) -> tuple[str, str]:
@@ -200,32 +225,19 @@ def _natural_pair(result: Comparison, changed: tuple[str, ...]) -> tuple[str, st
     return (first, second) if result.ranking.index(first) < result.ranking.index(second) else (second, first)
 
 
-def _at(record: _Record, parameter: str, priors: list, changed: tuple[str, ...], pair: tuple[str, str]):
-    """(ln B, its error, Pareto k, effective draws, cut off) with the given priors of `changed`."""
-    moves, k, left, cut = {}, [0.0], [np.inf], False
-    for name, prior in zip(changed, priors, strict=True):
-        if name not in pair:
-            continue
-        posterior, old = record.result.posteriors[name], record.result.priors[name][parameter]
-        values = posterior.parameters[parameter]
-        ratio = log_ratio(old, prior, values)
-        logs = posterior.log_weights + ratio
+def _at(record: _Record, ratios: Mapping[str, np.ndarray], pair: tuple[str, str]) -> tuple[float, float, float, float]:
+    """(ln B, its error, Pareto k, effective draws) when the priors of some models change by the given ratios."""
+    moves, k, left = {}, [0.0], [np.inf]
+    for name, ratio in ratios.items():
+        logs = record.result.posteriors[name].log_weights + ratio
         total = np.logaddexp.reduce(logs)
         new = np.exp(logs - total) if np.isfinite(total) else np.full(len(logs), np.nan)
         moves[name] = (float(total), new)
-        k.append(_tail(logs))
+        k.append(tail_shape(logs))
         left.append(float(1.0 / np.sum(new**2)))
-        cut = cut or is_cut_off(old, prior, values, posterior.weights)
     value = record.result.log_bayes_factor(*pair).value
     value += moves.get(pair[0], (0.0, None))[0] - moves.get(pair[1], (0.0, None))[0]
-    return value, record.error(pair, moves), max(k), min(left), cut
-
-
-def _tail(logs: np.ndarray) -> float:
-    """Pareto k of the weights; 1 where nothing is left to fit."""
-    finite = logs[np.isfinite(logs)]
-    k = pareto_k(finite) if len(finite) else np.nan
-    return 1.0 if np.isnan(k) else k
+    return value, record.error(pair, moves), max(k), min(left)
 
 
 class _Record:
@@ -258,7 +270,7 @@ class _Record:
 
     def error(self, pair: tuple[str, str], moves: Mapping[str, tuple[float, np.ndarray]]) -> float:
         """Standard error of ln B after the evidences have moved; every edge's draws counted together."""
-        signs = self._path(*pair)
+        signs = path(self.result.edges, *pair)
         loose = 0.0  # variance of moves whose draws belong to no edge on record
         on_edge: dict[int, np.ndarray] = {}
         for name, (_, new) in moves.items():
@@ -286,16 +298,16 @@ class _Record:
                 variance += own**2
         return float(np.sqrt(variance))
 
-    def _path(self, first: str, second: str) -> list[float] | None:
-        """+1 or -1 for each edge that ln Z_first - ln Z_second runs through, 0 for the others; None if there is no way."""
-        edges = self.result.edges
-        reached: dict[str, list[float]] = {second: [0.0] * len(edges)}
-        grew = True
-        while grew and first not in reached:
-            grew = False
-            for e, edge in enumerate(edges):
-                for new, old, sign in ((edge.first, edge.second, 1.0), (edge.second, edge.first, -1.0)):
-                    if old in reached and new not in reached:
-                        reached[new] = [s + (sign if i == e else 0.0) for i, s in enumerate(reached[old])]
-                        grew = True
-        return reached.get(first)
+
+def path(edges: Sequence[Any], first: str, second: str) -> list[float] | None:
+    """+1 or -1 for each edge that ln Z_first - ln Z_second runs through, 0 for the others; None if there is no way."""
+    reached: dict[str, list[float]] = {second: [0.0] * len(edges)}
+    grew = True
+    while grew and first not in reached:
+        grew = False
+        for e, edge in enumerate(edges):
+            for new, old, sign in ((edge.first, edge.second, 1.0), (edge.second, edge.first, -1.0)):
+                if old in reached and new not in reached:
+                    reached[new] = [s + (sign if i == e else 0.0) for i, s in enumerate(reached[old])]
+                    grew = True
+    return reached.get(first)

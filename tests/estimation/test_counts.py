@@ -55,10 +55,8 @@ def test_a_model_never_visited_gives_a_limit_and_never_a_zero_error(rng):
     )  # the odds' own correlation weakens it a little
 
 
-def test_the_limit_holds_as_often_as_it_says(rng):
-    """A model of probability p is missed by N independent draws; the limit must then lie above the truth 95% of the times
-    that it could be wrong: never for p < 3/N.
-    """
+def test_the_limit_is_the_rule_of_three(rng):
+    """The rule of three: N independent draws without a visit exclude, at 95%, no share below 3/N."""
     draws = PAIR.draws(PAIR.supermodel("index"), rng, 4, 250)
     found = counts(replace(draws, alpha=np.zeros_like(draws.alpha)))
     assert found.details["limit"][PAIR.names[1]] >= math.log(3 / 1000) - 1e-2

@@ -6,8 +6,8 @@ import numpy as np
 import numpyro.distributions as dist
 import pytest
 import scipy.stats
-from grid_truth import DATA, NOISE, assert_matches, chain_mean, supermodel, truth
 
+from grid_truth import DATA, NOISE, assert_matches, chain_mean, supermodel, truth
 from supermodel.embedding import Supermodel, Warp
 from supermodel.errors import ModelError, SupermodelError
 from supermodel.models import Model
@@ -144,7 +144,8 @@ def test_an_impossible_likelihood_is_refused():
 
 
 @pytest.mark.parametrize(
-    "wrong", [dict(sampler="gibbs"), dict(chains=0), dict(draws=2.5), dict(thin=0), dict(sampler="tempered", betas=[0, 0.5])]
+    "wrong",
+    [dict(sampler="gibbs"), dict(chains=0), dict(draws=2.5), dict(thin=0), dict(sampler="tempered", betas=[0, 0.5])],
 )
 def test_wrong_arguments_are_told(wrong):
     with pytest.raises(SupermodelError, match=next(iter(reversed(wrong)))):
@@ -177,12 +178,12 @@ PRIORS = {
 
 
 def test_bounded_parameters_follow_their_priors():
-    """No data: the draws of each parameter have its prior's mean, whatever the bijection. Jacobians left out are caught."""
+    """No data: the draws of each parameter have its prior's mean, whatever the bijection."""
     model = Model({name: prior for name, (prior, _) in PRIORS.items()}, lambda p: 0.0)
-    draws = sample(Supermodel({"a": model, "b": model}), chains=128, draws=300, thin=30, warmup=1000)
+    draws = sample(Supermodel({"a": model, "b": model}), chains=128, draws=200, thin=15, warmup=600)
     parameters = draws.parameters()
     for name, (_, mean) in PRIORS.items():
-        values = parameters[name].reshape(128, 300, -1)
+        values = parameters[name].reshape(128, 200, -1)
         for i, expected in enumerate(np.atleast_1d(mean)):
             found, tolerance = chain_mean(values[..., i])
             assert abs(found - expected) < tolerance, (name, found, expected)
@@ -194,7 +195,7 @@ def test_bounded_parameters_follow_their_priors():
 
 
 def test_chains_start_in_every_model():
-    """Narrow posteriors far apart in a wide prior: the annealed start finds both, and a third of the chains each peak."""
+    """Narrow posteriors far apart in a wide prior: the annealed start finds both, and half of the chains each."""
     from supermodel.sampling import starts
 
     left = Model({"a": dist.Normal(0, 50)}, lambda p: -0.5 * ((p["a"] + 20) / 0.01) ** 2)

@@ -112,6 +112,8 @@ class Line(Coordinate):
         x = edges[:-1, None] + half * (nodes + 1)
         values = np.asarray(self.prior(x), float)
         top = values.max()
+        if not np.isfinite(top):
+            return float(top)  # refused by the caller: no density anywhere, or an infinite one
         return float(top + np.log(np.sum(half * weights * np.exp(values - top))))
 
     @property

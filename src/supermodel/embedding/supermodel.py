@@ -22,14 +22,15 @@ from typing import Any
 import numpy as np
 
 from supermodel.embedding import coordinate as coordinates
+from supermodel.embedding.companions import Companions
 from supermodel.embedding.coordinate import Coordinate, Ladder, Line
 from supermodel.embedding.warp import Warp
-from supermodel.errors import DataError, ModelError, PriorError, SupermodelError
+from supermodel.errors import DataError, ModelError, SupermodelError
 from supermodel.float64 import in_float64
 from supermodel.models.joint import Joint
 from supermodel.models.model import Model
 from supermodel.models.noise import total
-from supermodel.models.priors import LOG_ROOT_2PI, Bijected, as_prior
+from supermodel.models.priors import LOG_ROOT_2PI
 
 COMBINATIONS = ("mixture", "product", "index", "blend", "blend_product")
 
@@ -67,7 +68,7 @@ class Supermodel:
         self.tilt = np.zeros(len(models)) if tilt is None else np.asarray(tilt, float)
         self.warps = None if warps is None else tuple(warps)
         self._lay_out(share)
-        self._companions = self._checked_companions(companions)
+        self._companions = Companions(self, companions)
         self._check_fit()
 
     # -- layout: who owns which coordinate ------------------------------------------------------------------------
@@ -146,38 +147,6 @@ class Supermodel:
         if self.is_blend:
             self._check_blend()
 
-    def _checked_companions(self, companions: str | Mapping[str, Any]) -> dict[str, Any]:
-        """{label: Bijected, or function that gives a distribution}; empty for the priors themselves."""
-        if companions == "prior":
-            return {}
-        if not isinstance(companions, Mapping):
-            raise ModelError(f'`companions` must be "prior" or a dict of parameter to distribution; got {companions!r}.')
-        unknown = sorted(set(companions) - set(self.labels))
-        if unknown:
-            raise ModelError(f"`companions` names {unknown}, which are no parameters here; those are {sorted(self.labels)}.")
-        return {label: self._checked_companion(label, given) for label, given in companions.items()}
-
-    @in_float64
-    def _checked_companion(self, label: str, given: Any) -> Any:
-        if callable(given) and not hasattr(given, "log_prob"):
-            return given  # its distribution depends on the point; only its user can vouch for the support
-        companion = as_prior(label, given)
-        owner, parameter = next(iter(self.owners[label].items()))
-        prior = self.models[owner].priors[parameter]
-        if not isinstance(companion, Bijected) or companion.shape != prior.shape:
-            raise PriorError(
-                f"the companion of {label!r}, {companion.description}, must be a numpyro distribution (or a scipy one "
-                f"with a numpyro twin) of shape {prior.shape}; it is evaluated inside compiled code."
-            )
-        values = companion.distribution.sample(jax_key(0), (64,))
-        back = np.stack([np.asarray(prior.constrain(np.asarray(prior.unconstrain(v)))) for v in np.asarray(values)])
-        if not np.allclose(back, values, rtol=1e-6, atol=1e-9):
-            raise PriorError(
-                f"the companion of {label!r}, {companion.description}, has values outside the support of its prior "
-                f"{prior.description}. The part outside would be lost and the evidence with it. Choose one inside."
-            )
-        return companion
-
     @property
     def is_blend(self) -> bool:
         return self.combine in ("blend", "blend_product")
@@ -210,34 +179,8 @@ class Supermodel:
         if (self.warps if warps is None else warps) is not None:
             return -0.5 * jnp.sum(u[self.rest[k]] ** 2) - LOG_ROOT_2PI * len(self.rest[k])
         name = self.names[k]
-        return sum((self._companion_density(l, k, u) for l, owners in self.owners.items() if name not in owners), 0.0)
-
-    def _companion_density(self, label: str, k: int, u: Any) -> Any:
-        owner, parameter = next(iter(self.owners[label].items()))
-        prior, mine = self.models[owner].priors[parameter], u[self.labels[label]]
-        given = self._companions.get(label)
-        if given is None:
-            return prior.log_density(mine)
-        if not isinstance(given, Bijected):
-            given = self._companion_given(label, k, given, self.constrain_point(u))
-        # A density of the value, turned into one of the owner's unconstrained coordinate.
-        return given.distribution.log_prob(prior.constrain(mine)).sum() + prior.log_jacobian(mine)
-
-    def _companion_given(self, label: str, k: int, function: Any, values: Mapping[str, Any]) -> Bijected:
-        """A conditional pseudo-prior. It sees what model `k` owns and the labels before its own.
-
-        More would not be a density: q(a | b) q(b | a) does not integrate to 1.
-        """
-        before = list(self.owners)[: list(self.owners).index(label)]
-        visible = {l: values[l] for l in self.owners if self.names[k] in self.owners[l] or l in before}
-        try:
-            found = function(visible)
-        except KeyError as missing:
-            raise ModelError(
-                f"the companion of {label!r} asks for the parameter {missing}, but beside model {self.names[k]!r} it "
-                f"may only depend on {sorted(visible)}: what that model owns, and the parameters listed before {label!r}."
-            ) from None
-        return Bijected(found, label)
+        labels = [label for label, owners in self.owners.items() if name not in owners]
+        return sum((self._companions.log_density(n, k, u, lambda: self.constrain_point(u)) for n in labels), 0.0)
 
     def log_joint(self, k: int, u: Any, warps: Sequence[Warp] | None = None) -> Any:
         r"""$\ln J_k(u)$."""
@@ -367,12 +310,6 @@ class Supermodel:
 
     def __repr__(self) -> str:
         return f"Supermodel({' | '.join(self.names)}, combine={self.combine!r}, {self.dimension} coordinates)"
-
-
-def jax_key(seed: int) -> Any:
-    import jax
-
-    return jax.random.key(seed)
 
 
 def check_models(models: Mapping[str, Model], least: int = 2) -> None:

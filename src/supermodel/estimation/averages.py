@@ -18,7 +18,7 @@ from supermodel.estimation.correlation import mcse
 from supermodel.estimation.path import log_mixture
 from supermodel.sampling.draws import Draws
 
-Odds = Mapping[str, float] | Sequence[float] | None
+Odds = Mapping[str, float] | Sequence[float] | np.ndarray | None
 
 
 @dataclass(frozen=True, eq=False)
@@ -44,7 +44,7 @@ def model_weights(draws: Draws, prior_odds: Odds = None) -> np.ndarray:
 
 
 def log_model_weights(draws: Draws, prior_odds: Odds = None) -> np.ndarray:
-    r"""$\ln(q_k J_k/\bar J)$, normalised over everything: (chains, draws, K). On a `product` path $\bar J$ is that of `mbar`."""
+    r"""$\ln(q_k J_k/\bar J)$, normalised: (chains, draws, K). On a `product` path $\bar J$ is that of `mbar`."""
     with np.errstate(divide="ignore"):
         log_odds = np.log(_odds(draws, prior_odds))
     if draws.supermodel.combine == "product":
@@ -72,7 +72,7 @@ def _odds(draws: Draws, prior_odds: Odds) -> np.ndarray:
 
 
 def averaged(draws: Draws, values: str | np.ndarray, prior_odds: Odds = None) -> Average:
-    r"""$E[v] = \sum_k P(M_k|D)\,E_k[v]$ and the spread about it, for a parameter's label or an array (chains, draws, ...).
+    r"""$E[v] = \sum_k P(M_k|D)\,E_k[v]$ and the spread about it, of a parameter or an array (chains, draws, ...).
 
     A parameter is averaged over the models that have it (their probabilities alone, made to sum to 1), each with its
     own value at the draw, as warped models see the same point differently. An array counts for all models.
@@ -119,15 +119,11 @@ def _value(draws: Draws, values: str | np.ndarray, name: str) -> np.ndarray:
 def _moment(shares: list[np.ndarray], columns: list[np.ndarray]) -> tuple[np.ndarray, np.ndarray]:
     r"""$\sum w v$ over draws and models, with the error of a ratio: influence $N w (v - \bar v)$."""
     tail = (1,) * (columns[0].ndim - 2)
-    shares = [s.reshape(*s.shape, *tail) for s in shares]
+    w = np.stack([share.reshape(*share.shape, *tail) for share in shares])
     # A weight of zero silences even a value that is not finite.
-    mean = sum(
-        np.where(s > 0, s * np.where(s > 0, c, 0.0), 0.0).sum(axis=(0, 1)) for s, c in zip(shares, columns, strict=True)
-    )
-    terms = sum(
-        np.where(s > 0, s * (np.where(s > 0, c, 0.0) - mean), 0.0) for s, c in zip(shares, columns, strict=True)
-    )
-    terms = terms * (terms.shape[0] * terms.shape[1])
+    v = np.where(w > 0, np.stack(columns), 0.0)
+    mean = (w * v).sum(axis=(0, 1, 2))
+    terms = (w * (v - mean)).sum(axis=0) * (w.shape[1] * w.shape[2])
     flat = terms.reshape(*terms.shape[:2], -1)
     error = np.array([mcse(flat[..., i]) for i in range(flat.shape[-1])]).reshape(np.shape(mean))
     return np.asarray(mean), error

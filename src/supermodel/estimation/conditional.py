@@ -1,4 +1,4 @@
-r"""The conditional of alpha: $p(\alpha \mid u, D) = p(\alpha)\,J(u; f(\alpha)) / \bar J(u)$, from the stored record alone.
+r"""The conditional of alpha: $p(\alpha \mid u, D) = p(\alpha)\,J(u; f(\alpha)) / \bar J(u)$, from the record alone.
 
 $\bar J(u) = \int p(\alpha)\,J(u; f(\alpha))\,d\alpha$ is what the positions of a run follow once alpha is forgotten.
 It is a sum for `mixture` and for a ladder, and a one-dimensional quadrature otherwise.
@@ -34,7 +34,9 @@ class Record(NamedTuple):
     def chunks(self, width: int) -> Iterator[Record]:
         step = max(1, CHUNK // max(width, 1))
         for i in range(0, len(self.tilted), step):
-            yield Record(*(p[i : i + step] if isinstance(p, np.ndarray) else p for p in self))
+            cut = slice(i, i + step)
+            rest = [None if p is None else p[cut] for p in (self.log_priors, self.gram, self.predictions)]
+            yield Record(self.tilted[cut], *rest, self.constant)
 
 
 def log_sum(terms: np.ndarray) -> np.ndarray:
@@ -152,7 +154,7 @@ def _blended(supermodel: Supermodel, record: Record, w: np.ndarray) -> np.ndarra
 
 
 class Rule(NamedTuple):
-    """Nodes of alpha with the logarithm of the prior mass that each stands for: $E[g] = \\sum_m e^{mass_m} g_m$."""
+    r"""Nodes of alpha with the logarithm of the prior mass that each stands for: $E[g] = \sum_m e^{mass_m} g_m$."""
 
     alpha: np.ndarray  # (..., M)
     log_mass: np.ndarray  # (..., M)
@@ -166,7 +168,7 @@ def breaks(coordinate: Coordinate) -> np.ndarray:
     if isinstance(coordinate, Hats):
         return np.arange(coordinate.n_models, dtype=float)
     raise SupermodelError(
-        f"alpha on a {type(coordinate).__name__.lower()} can be integrated out of a mixture, but of no other combination. "
+        f"alpha on a {type(coordinate).__name__.lower()} can be integrated out of a mixture and of nothing else. "
         "Use coordinate.Hats(K) or a Ladder for more than two models."
     )
 
@@ -218,14 +220,14 @@ def log_marginal(draws: Draws) -> np.ndarray:
 
 
 def _depth(tilted: np.ndarray) -> int:
-    """How often panels must halve towards an end, where the conditional falls as $e^{-|\\ln J_1 - \\ln J_2| f}$."""
+    r"""How often panels must halve towards an end, where the conditional falls as $e^{-|\ln J_1 - \ln J_2| f}$."""
     span = np.ptp(np.where(np.isfinite(tilted), tilted, np.nan), axis=1)
     steepest = np.nanmax(span) if np.any(np.isfinite(span)) else 1.0
     return int(np.clip(np.ceil(np.log2(steepest + 1.0)) + 3, 8, 60))
 
 
 def _log_marginal_of_peaks(supermodel: Supermodel, record: Record) -> np.ndarray:
-    """For a blend: given the parameters, alpha may sit in a spike far narrower than any common grid; panels close in on it."""
+    """For a blend, whose alpha given the parameters may sit in a spike finer than any grid: panels close in on it."""
     coordinate = supermodel.coordinate
     points = breaks(coordinate)
     common, size = edges(points, 14, 8), np.ptp(points)

@@ -33,7 +33,8 @@ def autocorrelation(x: np.ndarray) -> np.ndarray:
     x = as_chains(x)
     n = x.shape[1]
     size = fft.next_fast_len(2 * n, real=True)  # padded: no lag wraps around
-    spectrum = np.abs(fft.rfft(x - x.mean(), size, axis=1)) ** 2
+    centred = x - x.mean()
+    spectrum = np.abs(fft.rfft(centred / np.abs(centred).max(), size, axis=1)) ** 2
     covariance = fft.irfft(spectrum.mean(axis=0), size)[:n]
     return covariance / covariance[0]
 
@@ -48,7 +49,7 @@ def autocorrelation_time(x: np.ndarray) -> float:
     if not np.all(np.isfinite(x)) or x.shape[1] < 4 or is_constant(x):
         return math.nan
     running = 2.0 * np.cumsum(autocorrelation(x)) - 1.0
-    beyond = np.arange(len(running)) >= WINDOW * running
+    beyond = np.arange(len(running)) >= WINDOW * np.maximum(running, 2.0)  # ten lags at least, for antithetic chains
     return float(running[np.argmax(beyond)] if beyond.any() else running.max())
 
 

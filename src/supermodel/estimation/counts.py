@@ -6,6 +6,7 @@ import math
 
 import numpy as np
 
+from supermodel.embedding.coordinate import Ladder
 from supermodel.errors import SupermodelError
 from supermodel.estimation.conditional import weights_of
 from supermodel.estimation.correlation import autocorrelation_time, covariance_of_means
@@ -25,7 +26,7 @@ def counts(draws: Draws) -> Evidences:
     the record; a sampler that cannot jump proves nothing.
     """
     coordinate = draws.supermodel.coordinate
-    if not coordinate.is_discrete:
+    if not isinstance(coordinate, Ladder):
         raise SupermodelError(
             "visits can be counted only on rungs; a continuous alpha is at a corner with probability zero. "
             "Use `shares` or `line_fit`, or combine='index'."
@@ -46,7 +47,7 @@ def counts(draws: Draws) -> Evidences:
 
 
 def _set_limits(draws: Draws, visits: np.ndarray, values: np.ndarray, offset: np.ndarray, details: dict) -> None:
-    """Fill in, for models never visited, the value that fewer than $-\\ln 0.05$ expected effective visits allow."""
+    r"""Fill in, for models never visited, the value that fewer than $-\ln 0.05$ expected effective visits allow."""
     best = int(np.argmax(visits))
     limits = {}
     for k in np.flatnonzero(visits == 0):

@@ -1,4 +1,4 @@
-r"""End-point densities: $\ln B = \ln\frac{p(\alpha_1|D)}{p(\alpha_1)} - \ln\frac{p(\alpha_2|D)}{p(\alpha_2)}$ (paper, 2.2).
+r"""End-point densities: $\ln B = \ln\frac{p(\alpha_1|D)}{p(\alpha_1)} - \ln\frac{p(\alpha_2|D)}{p(\alpha_2)}$ (2.2).
 
 Only draws near the two ends count, so these are the weakest estimators, kept because the paper uses them. What all of
 them share: the density between the ends is smoothed over a width, which biases the ratio by (width x slope of ln p)
@@ -35,7 +35,7 @@ def histogram(draws: Draws, bins: int = 50, sensitivity: Sequence[int] = (10, 20
 
 
 def kde(draws: Draws, bandwidth: float | None = None) -> Evidences:
-    r"""$\hat p(\alpha_e) = \frac{1}{N}\sum_t K_h(\alpha_t - \alpha_e)$ reflected at the boundary, over the prior smoothed alike.
+    r"""$\hat p(\alpha_e) = \frac{1}{N}\sum_t K_h(\alpha_t - \alpha_e)$ reflected at the ends, over such a prior.
 
     Gaussian kernel; `bandwidth` h defaults to Silverman's rule with the effective number of draws. Reflection makes
     the slope zero at an end, where for a mixture it is largest: a bias of order h that the error does not show.
@@ -98,7 +98,7 @@ def _from_kernel(draws: Draws, kernel) -> tuple[float, float, list[float]]:
 def tanh_fit(
     draws: Draws | tuple[np.ndarray, np.ndarray], bins: int = 100, names: Sequence[str] = ("first", "second")
 ) -> Evidences:
-    r"""$p(\alpha|D)/p(\alpha) \approx a \tanh(b\alpha + c) + d$ by least squares; $\ln B$ from the curve at the two ends.
+    r"""$p(\alpha|D)/p(\alpha) \approx a \tanh(b\alpha + c) + d$ by least squares; $\ln B$ from its two ends.
 
     Takes draws, or (grid, density) with the first model at the last point of the grid, where the density may be
     exact. The form is a guess of the paper's and wrong: on the exact density of linear.csv it gives 3.90, 4.09, 3.77,

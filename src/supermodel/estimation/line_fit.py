@@ -21,7 +21,7 @@ LIMIT_DROP = 0.5 * 1.6448536269514722**2  # of the log likelihood, at a one-side
 
 
 def line_fit(draws: Draws, printed: bool = False, n_grid: int = 401) -> Evidences:
-    r"""$\ln L(\lambda) = \sum_t \ln\frac{f_t e^\lambda + 1 - f_t}{\bar f e^\lambda + 1 - \bar f}$, maximised over $\lambda$.
+    r"""$\ln L(\lambda) = \sum_t \ln\frac{f_t e^\lambda + 1 - f_t}{\bar f e^\lambda + 1 - \bar f}$, at its maximum.
 
     $f_t = f(\alpha_t)$ is the first model's weight, $\bar f = E_{p(\alpha)}[f]$ and $\lambda = \ln Z_1 - \ln Z_2 +
     \eta_1 - \eta_2$: the exact form of (3.2) for any f and p(alpha), with no need to reach the corners (ERRATA 1.2,
@@ -65,7 +65,7 @@ def _log_weights(draws: Draws) -> tuple[np.ndarray, np.ndarray, float]:
     supermodel = draws.supermodel
     if supermodel.combine not in ("mixture", "index") or len(draws.names) != 2:
         raise SupermodelError(
-            f"the line fit knows the density of alpha for a mixture of two models only; these are draws of {supermodel}. "
+            f"the line fit knows the density of alpha for a mixture of two models; these are draws of {supermodel}. "
             "Use `shares`, or `piecewise_linear` and `simplex` for a mixture of more models."
         )
     weights, mean = weights_of(draws), prior_mean_weights(supermodel.coordinate)
@@ -87,7 +87,7 @@ def _maximum(log_f: np.ndarray, log_rest: np.ndarray, log_odds: float) -> float:
     def score(x: float) -> float:  # in units in which neither tail vanishes
         return float(np.mean(expit(x + odds) - expit(x + log_odds)) / (expit(x + log_odds) * expit(-x - log_odds)))
 
-    # The likelihood is concave in the share of the first model, so its slope at either end tells whether there is a top.
+    # The likelihood is concave in the share of the first model, so its slopes at the ends tell whether there is a top.
     with np.errstate(over="ignore"):
         if np.mean(np.exp(np.minimum(odds - log_odds, FARTHEST))) <= 1.0:
             return -math.inf
@@ -100,7 +100,7 @@ def _maximum(log_f: np.ndarray, log_rest: np.ndarray, log_odds: float) -> float:
 
 
 def _curve(log_f, log_rest, log_odds, peak, nominal, n_grid) -> tuple[np.ndarray, np.ndarray]:
-    """The normalised likelihood out to where it has fallen by e^-12 (or six sigma on a side that never falls so far)."""
+    """The normalised likelihood out to where it has fallen by e^-12 (or far enough, on a side that never does)."""
     reach = []
     for side in (-1.0, 1.0):
         step = 5.0 * nominal
@@ -110,9 +110,10 @@ def _curve(log_f, log_rest, log_odds, peak, nominal, n_grid) -> tuple[np.ndarray
                 break
             step *= 1.4
         reach.append(peak + side * step)
-    coarse = np.linspace(*reach, 49)
+    low, high = reach
+    coarse = np.linspace(low, high, 49)
     values = _log_likelihood(coarse, log_f, log_rest, log_odds)
-    grid = np.linspace(*reach, n_grid)
+    grid = np.linspace(low, high, n_grid)
     curve = np.exp(CubicSpline(coarse, values - values.max())(grid))
     return grid, curve / np.trapezoid(curve, grid)
 
@@ -143,7 +144,7 @@ def _limit(draws: Draws, peak: float, log_f, log_rest, log_odds: float, shift: f
 
 
 def _printed(draws: Draws, peak: float, error: float, shift: float) -> Estimate:
-    r"""The ratio of the fitted density at the two ends, $\ln B' = -\ln(f_e + (1 - f_e) e^{-\lambda})$, $f_e$ = f at the second end."""
+    r"""$\ln B' = -\ln(f_e + (1 - f_e) e^{-\lambda})$: the fitted density at its two ends; $f_e$ is f at the second."""
     coordinate = draws.supermodel.coordinate
     if not isinstance(coordinate, Line):
         raise SupermodelError("the printed form of section 5.1 is one for a line of alpha, with f at its two ends.")

@@ -62,7 +62,7 @@ def savage_dickey(
 def savage_dickey_from_conditional(
     log_conditional: np.ndarray, prior_log_density_at_value: float, names: Sequence[str] = NAMES
 ) -> Evidences:
-    r"""$\ln B = \ln E_\theta[p(\phi_0|\theta, D)] - \ln\pi(\phi_0)$: no density estimate where the conditional is known.
+    r"""$\ln B = \ln E_\theta[p(\phi_0|\theta, D)] - \ln\pi(\phi_0)$: no density estimate if the conditional is known.
 
     `log_conditional` is $\ln p(\phi_0 | \theta_t, D)$, normalised over phi, at every draw: (n,) or (chains, n).
     """
@@ -90,9 +90,9 @@ def check_priors(
     if worst <= tolerance:
         return worst
     message = (
-        "the larger model's prior, given the nested value, is not the nested model's prior: at the test points the log densities "
-        f"differ by up to {worst:.4g}. The Savage-Dickey ratio is then not the Bayes factor. Give both models the same "
-        "conditional prior, or compare them by a supermodel, which needs no such condition."
+        "the larger model's prior, given the nested value, is not the nested model's prior: at the test points the log "
+        f"densities differ by up to {worst:.4g}. The Savage-Dickey ratio is then no Bayes factor. Give both models "
+        "the same conditional prior, or compare them by a supermodel, which needs no such condition."
     )
     if on_mismatch == "warn":
         warnings.warn(message, UserWarning, stacklevel=2)
@@ -125,7 +125,7 @@ def _kde(draws: np.ndarray, point: np.ndarray) -> tuple[float, np.ndarray]:
 
 
 def _logspline(draws: np.ndarray, point: np.ndarray, n_knots: int = 7) -> tuple[float, np.ndarray]:
-    r"""$\ln p = \theta\cdot B(x) - A(\theta)$, B natural cubic splines: an exponential family, so Newton finds the maximum."""
+    r"""$\ln p = \theta\cdot B(x) - A(\theta)$, B natural cubic splines: an exponential family, so Newton finds it."""
     if draws.shape[1] != 1:
         raise SupermodelError("the logspline is for one parameter; use method='gaussian' or 'kde' for several.")
     scale, centre = draws.std(), draws.mean()
@@ -157,7 +157,7 @@ def _family(theta: np.ndarray, grid: np.ndarray, b: np.ndarray) -> tuple[float, 
 
 
 def _splines(knots: np.ndarray):
-    """Natural cubic splines through the knots, linear beyond, without the constant: (n,) to (n, number of knots - 1)."""
+    """Natural cubic splines through the knots, linear beyond, without the constant: (n,) to (n, knots - 1)."""
     each = CubicSpline(knots, np.eye(len(knots))[:, 1:], bc_type="natural")
 
     def basis(x: np.ndarray) -> np.ndarray:

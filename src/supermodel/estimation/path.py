@@ -27,7 +27,7 @@ class States(NamedTuple):
 
 
 def states_of(draws: Draws, n_bins: int = 24) -> States:
-    r"""Rungs as they are; a continuous alpha is cut into bins of equal counts, each a state $\int_{bin} p(\alpha) J\,d\alpha$."""
+    r"""Rungs as they are; a line of alpha in bins of equal counts, each a state $\int_{bin} p(\alpha) J\,d\alpha$."""
     supermodel, coordinate, record = draws.supermodel, draws.supermodel.coordinate, record_of(draws)
     if isinstance(coordinate, Ladder):
         label = np.ravel(draws.alpha).astype(int)
@@ -44,7 +44,7 @@ def states_of(draws: Draws, n_bins: int = 24) -> States:
 
 
 def mbar(draws: Draws, n_bins: int = 24) -> Evidences:
-    r"""$\ln Z_k = \ln\sum_t \frac{J_k(u_t)}{\sum_m e^{b_m} q_m(u_t)}$ + const, with $b_m = \ln n_m - \ln Z_m$ by maximum likelihood.
+    r"""$\ln Z_k = \ln\sum_t \frac{J_k(u_t)}{\sum_m e^{b_m} q_m(u_t)}$ + const, with $b_m = \ln n_m - \ln Z_m$ fitted.
 
     $q_m$ is the density of state m (a rung, or a bin of alpha) and $n_m$ its number of draws. b solves $\sum_t
     p_m(u_t) = n_m$, $p_m = e^{b_m} q_m / \sum_j e^{b_j} q_j$: a logistic regression of the state on the densities, by
@@ -83,13 +83,13 @@ def log_mixture(draws: Draws, n_bins: int = 24) -> np.ndarray:
 
 
 def _is_connected(hessian: np.ndarray, p: np.ndarray) -> bool:
-    """Whether every state overlaps with the rest: one direction (a common constant) is always empty, a second must not be."""
+    """Whether every state overlaps with the rest: one direction, a common constant, is empty; a second must not be."""
     scale = np.sqrt(p.mean(axis=0))
     return len(hessian) == 1 or bool(np.linalg.eigvalsh(hessian / np.outer(scale, scale))[1] > 1e-10)
 
 
 def intercepts(states: States) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """b, the probabilities p (n, M) of the states at it, and the information per draw; concave, so Newton with halving."""
+    """b, the probabilities p (n, M) of the states at it, and the information per draw, by Newton: it is concave."""
     n, m = states.log_density.shape
     fraction = np.bincount(states.label, minlength=m) / n
     own = states.log_density[np.arange(n), states.label]
@@ -174,8 +174,8 @@ def _stations(draws: Draws, n_bins: int) -> Stations:
         label = np.clip(np.searchsorted(cuts, f, side="right") - 1, 0, n_bins - 1)
         return Stations(label, np.stack([w[label == m].mean(axis=0) for m in range(n_bins)]))
     raise SupermodelError(
-        "the path integral needs draws at every model's corner, or a line that reaches both: here a corner was never visited "
-        "or is not on the path. Use `mbar`, which reaches it by reweighting."
+        "the path integral needs draws at every model's corner, or a line that reaches both: here one was never "
+        "visited or is not on the path. Use `mbar`, which reaches it by reweighting."
     )
 
 

@@ -62,7 +62,7 @@ def log_mean_exp(terms: np.ndarray) -> np.ndarray:
 
 
 def influence_of(terms: np.ndarray, log_means: np.ndarray) -> np.ndarray:
-    r"""$e^{x_k - \ln\overline{e^{x_k}}} - 1$: what each draw does to the log-mean; not finite where no draw has a share."""
+    r"""$e^{x_k - \ln\overline{e^{x_k}}} - 1$: what each draw does to the log-mean; not finite if none has a share."""
     with np.errstate(invalid="ignore"):
         return np.expm1(terms - log_means)
 
@@ -74,7 +74,7 @@ def _taus(terms: np.ndarray, log_means: np.ndarray) -> list[float]:
 
 
 def density(draws: Draws, alpha: np.ndarray) -> np.ndarray:
-    r"""$p(\alpha \mid D) = E_u[p(\alpha \mid u, D)]$ on a grid of alpha: no histogram, no bandwidth, good to the very ends.
+    r"""$p(\alpha \mid D) = E_u[p(\alpha \mid u, D)]$ on a grid of alpha: no bins, no bandwidth, good to the very ends.
 
     `alpha` is (M,) for a line, hats or rungs (then a probability), (M, K) on a simplex.
     """

@@ -20,7 +20,7 @@ NOTHING = 1e-9  # a share below is zero: the likelihood has its maximum on the b
 
 
 def piecewise_linear(draws: Draws) -> Evidences:
-    r"""$p(\alpha|D)$ is linear between the nodes $\alpha = k$ with node values proportional to $Z_k$, by maximum likelihood.
+    r"""$p(\alpha|D)$ is linear between the nodes $\alpha = k$ with values proportional to $Z_k$, by maximum likelihood.
 
     For `mixture` on `Hats` (ERRATA 3.5). A model whose share comes out as zero has an infinite error and $\ln Z =
     -\infty$: tilt it, or use `shares`.
@@ -33,7 +33,7 @@ def piecewise_linear(draws: Draws) -> Evidences:
 
 
 def simplex(draws: Draws) -> Evidences:
-    r"""$p(\alpha|D) = \sum_k \pi_k\,\mathrm{Dir}(\alpha; 1 + e_k)$, $\pi_k \propto Z_k$, by maximum likelihood; concave in $\pi$.
+    r"""$p(\alpha|D) = \sum_k \pi_k\,\mathrm{Dir}(\alpha; 1 + e_k)$, $\pi_k \propto Z_k$, by maximum likelihood.
 
     For `mixture` on `Simplex`, whatever the concentration of the prior (it drops out). Check: $E[\alpha_k] =
     (1+\pi_k)/(K+1)$ for a flat prior. Information falls with K and with uneven evidences: tilt, or use `shares`.
@@ -74,16 +74,14 @@ def maximum_shares(ratio: np.ndarray, tolerance: float = 1e-13) -> np.ndarray:
     if np.any(np.isnan(ratio)):
         return np.full(k, np.nan)
     share = np.full(k, 1.0 / k)
-    value = _log_likelihood(ratio, share)
     for _ in range(500):
         r = share * ratio
         r /= r.sum(axis=1, keepdims=True)
         mean = r.mean(axis=0)
         if np.max(np.abs(mean - share)) < tolerance:
             break
-        trial = _newton(r, mean, share)
-        trial_value = _log_likelihood(ratio, trial)
-        share, value = (trial, trial_value) if trial_value >= value else (mean, _log_likelihood(ratio, mean))
+        newton = _newton(r, mean, share)
+        share = newton if _log_likelihood(ratio, newton) > _log_likelihood(ratio, mean) else mean
     return share
 
 

@@ -8,7 +8,7 @@ import numpy as np
 
 
 def pareto_k(log_weights: np.ndarray) -> float:
-    r"""Shape k of a generalised Pareto law fitted to the largest $\min(N/5, 3\sqrt N)$ weights (Zhang and Stephens 2009).
+    r"""Shape k of a generalised Pareto law of the largest $\min(N/5, 3\sqrt N)$ weights (Zhang and Stephens 2009).
 
     With the weak prior of PSIS towards 1/2. Above 0.7 the mean of the weights cannot be trusted at any affordable N;
     a tail without spread gives 0. NaN where a weight is NaN or there are fewer than 25.

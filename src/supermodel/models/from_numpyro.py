@@ -26,7 +26,7 @@ def from_numpyro(model: Callable[..., Any], *args: Any, **kwargs: Any) -> Model:
         raise ModelError(f"from_numpyro needs a NumPyro model, a function with numpyro.sample inside; got {model!r}.")
     tracer = _Tracer(model, args, kwargs)
     sites = tracer.sites({})
-    latent = {name: site for name, site in sites.items() if not site["is_observed"]}
+    latent = {name: site for name, site in sites.items() if site["type"] == "sample" and not site["is_observed"]}
     _check(sites, latent)
     if _is_independent(model, args, kwargs, latent):
         return Model({name: site["fn"] for name, site in latent.items()}, tracer.log_likelihood)
@@ -57,7 +57,7 @@ def _log_density(site: Mapping[str, Any]) -> Any:
     return density if site.get("scale") is None else site["scale"] * density
 
 
-def _check(sites: Mapping[str, Any], latent: dict[str, Any]) -> None:
+def _check(sites: Mapping[str, Any], latent: Mapping[str, Any]) -> None:
     from numpyro.distributions import Unit
 
     for name, site in sites.items():
@@ -79,8 +79,6 @@ def _check(sites: Mapping[str, Any], latent: dict[str, Any]) -> None:
                 "NumPyro does not say and the evidence depends on. Write it as numpyro.sample(..., obs=...) if it is "
                 "likelihood (a log density of data), or as a prior distribution of its own; or use from_log_density."
             )
-    for name in [name for name, site in latent.items() if site["type"] != "sample"]:
-        del latent[name]
     if not any(site["type"] == "sample" and site["is_observed"] for site in sites.values()):
         raise ModelError(
             "the NumPyro model has no observed site, so nothing is its likelihood. Pass the data, "

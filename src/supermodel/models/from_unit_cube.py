@@ -61,7 +61,7 @@ def cube_space(names: Sequence[str], transform: Any, descriptions: Mapping[str, 
 
     described = descriptions or {}
     priors = {name: Site((), 1, described.get(name, "from the unit cube")) for name in names}
-    return JointSpace(priors, to_values, density, draw, many_values=many_values)
+    return JointSpace(priors, to_values, density, draw, many_values=many_values, is_standard_normal=True)
 
 
 class _Transform:

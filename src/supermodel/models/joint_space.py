@@ -7,7 +7,7 @@ $\pi(x)$ of all of them is known; `JointSpace` carries it, with the same interfa
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
@@ -50,8 +50,9 @@ class JointSpace:
     to_points: Callable[[Mapping[str, Any]], Any] | None = None
     many_values: Callable[[np.ndarray], Mapping[str, np.ndarray]] | None = None
     traceable: bool = True
+    is_standard_normal: bool = False  # the density is N(0, I)
     # Where coordinate i of the functions above stands in x: parameters may be packed in another order.
-    order: np.ndarray | None = field(default=None)
+    order: np.ndarray | None = None
 
     def __post_init__(self):
         for name in self.priors:
@@ -74,9 +75,7 @@ class JointSpace:
     def reordered(self, names: Sequence[str]) -> JointSpace:
         """The same space with its parameters packed in another order."""
         priors = {name: self.priors[name] for name in names}
-        twin = JointSpace(
-            priors, self.to_values, self.density, self.draw, self.to_points, self.many_values, self.traceable
-        )
+        twin = replace(self, priors=priors, order=None)
         mine = np.arange(self.dimension) if self.order is None else self.order
         # Coordinate i of the functions stood at mine[i]; the parameter it belongs to has moved.
         moved = np.empty(self.dimension, int)

@@ -21,6 +21,7 @@ import numpy as np
 
 from supermodel.errors import PriorError
 from supermodel.float64 import in_float64
+from supermodel.models.numpy_twin import Twin, twin
 
 LOG_ROOT_2PI = 0.5 * math.log(2 * math.pi)
 
@@ -37,6 +38,8 @@ class Prior(Protocol):
     def log_jacobian(self, u: Any) -> Any: ...
     def log_density(self, u: Any) -> Any: ...
     def sample(self, rng: np.random.Generator, n: int) -> np.ndarray: ...
+    def values_at(self, points: np.ndarray) -> np.ndarray: ...
+    def log_density_at(self, points: np.ndarray) -> np.ndarray: ...
 
 
 @dataclass(frozen=True, eq=False)
@@ -45,6 +48,11 @@ class Bijected:
 
     distribution: Any
     description: str
+
+    @cached_property
+    def twin(self) -> Twin | None:
+        """The same prior in NumPy, where it is a common one."""
+        return twin(self.distribution)
 
     @property
     def _transform(self):
@@ -80,8 +88,25 @@ class Bijected:
         # One `.sum()` over all batch dimensions: a vector parameter has one joint prior.
         return self.distribution.log_prob(self.constrain(u)).sum() + self.log_jacobian(u)
 
-    @in_float64
+    def log_density_at(self, points: np.ndarray) -> np.ndarray:
+        if self.twin is not None:
+            return self.twin.log_density(points)
+        return np.asarray(self._compiled[1](points))
+
+    def values_at(self, points: np.ndarray) -> np.ndarray:
+        return np.asarray(self._compiled[0](points)) if self.twin is None else self.twin.values(points)
+
+    @cached_property
+    def _compiled(self):
+        import jax
+
+        return jax.jit(jax.vmap(self.constrain)), jax.jit(jax.vmap(self.log_density))
+
     def sample(self, rng, n):
+        return self._sample_compiled(rng, n) if self.twin is None else self.twin.sample(rng, n)
+
+    @in_float64
+    def _sample_compiled(self, rng, n):
         import jax
 
         values = self.distribution.sample(jax.random.key(rng.integers(2**31)), (n,))
@@ -157,6 +182,12 @@ class Quantile:
 
     def sample(self, rng, n):
         return rng.standard_normal((n, 1))
+
+    def log_density_at(self, points: np.ndarray) -> np.ndarray:
+        return -0.5 * points[:, 0] ** 2 - LOG_ROOT_2PI
+
+    def values_at(self, points: np.ndarray) -> np.ndarray:
+        return self.values(points[:, 0])
 
 
 def as_prior(name: str, distribution: Any) -> Prior:

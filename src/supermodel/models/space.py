@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from functools import cached_property
 from typing import Any
 
 import numpy as np
 
 from supermodel.errors import ModelError
 from supermodel.float64 import in_float64
-from supermodel.models.priors import Prior, Quantile, as_prior
+from supermodel.models.priors import Prior, as_prior
 
 
 class Space:
@@ -57,31 +56,13 @@ class Space:
         parts = [prior.sample(rng, n) for prior in self.priors.values()]
         return np.concatenate(parts, axis=1) if parts else np.zeros((n, 0))
 
-    @cached_property
-    def _compiled(self):
-        import jax
-
-        exact = {name: prior for name, prior in self.priors.items() if not isinstance(prior, Quantile)}
-        return jax.jit(
-            jax.vmap(lambda x: {name: prior.constrain(x[self.slices[name]]) for name, prior in exact.items()})
-        ), jax.jit(jax.vmap(self.log_prior))
-
     @in_float64
     def values_at(self, points: np.ndarray) -> dict[str, np.ndarray]:
-        """`constrain` of many points (n, dimension), as NumPy arrays (n, ...); quantile priors exactly."""
-        if not self.priors:
-            return {}
-        compiled = self._compiled[0](points)
-        return {
-            name: prior.values(points[:, self.slices[name]][:, 0])
-            if isinstance(prior, Quantile)
-            else np.asarray(compiled[name])
-            for name, prior in self.priors.items()
-        }
+        """`constrain` of many points (n, dimension), as NumPy arrays (n, ...)."""
+        return {name: prior.values_at(points[:, self.slices[name]]) for name, prior in self.priors.items()}
 
     @in_float64
     def log_prior_at(self, points: np.ndarray) -> np.ndarray:
         """`log_prior` of many points (n, dimension)."""
-        if not self.priors:
-            return np.zeros(len(points))
-        return np.asarray(self._compiled[1](points))
+        parts = [prior.log_density_at(points[:, self.slices[name]]) for name, prior in self.priors.items()]
+        return np.sum(parts, axis=0) if parts else np.zeros(len(points))

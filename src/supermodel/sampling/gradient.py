@@ -1,8 +1,8 @@
 r"""HMC and NUTS (BlackJAX) on unconstrained $(a, u)$, where $\alpha = T(a)$ and $\ln|T'|$ joins the density.
 
-`Line` and `Hats`: a logit map onto the interval; `Simplex`: stick breaking; `Ladder`: the rung is drawn given $u$ (Gibbs),
-then $u$ moves at that rung. Step size and mass matrix are learnt in warm-up only, in windows, pooled over the chains,
-and are arguments of the compiled block. Gradients are counted as the integrator takes them.
+`Line` and `Hats`: a logit map onto the interval; `Simplex`: stick breaking; `Ladder`: the rung is drawn given $u$
+(Gibbs), then $u$ moves at that rung. Step size and mass matrix are learnt in warm-up only, in windows, pooled over
+the chains, and are arguments of the compiled block. Gradients are counted as the integrator takes them.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ class AlphaMap:
     def __init__(self, target: Target):
         from numpyro.distributions import biject_to, constraints
 
-        self.coordinate = target.coordinate
+        self.coordinate: Any = target.coordinate
         self.size = 0 if self.coordinate.is_discrete else 1
         if self.coordinate.is_simplex:
             self.size, self.transform = target.n_models - 1, biject_to(constraints.simplex)
@@ -231,7 +231,7 @@ def _window(sampler: GradientSampler, state, tuning, cost: Cost, key, rounds: in
 
 
 class DualAveraging:
-    r"""Nesterov's dual averaging of $\ln \epsilon$ towards the target acceptance (Hoffman & Gelman 2014, eq. 6), pooled."""
+    r"""Dual averaging of $\ln \epsilon$ towards the target acceptance (Hoffman & Gelman 2014, eq. 6), pooled."""
 
     def __init__(self, step_size: float):
         self.centre = math.log(10.0 * step_size)

@@ -4,7 +4,7 @@ One step runs every model once: a move of $u$ at fixed alpha, then a move of alp
 make free. The factor $C$ is that of each model in turn: the turn does not depend on where a chain is, so proposals
 stay symmetric, and each model meets steps of its own widths.
 
-All arrays lead with (T, C): T temperatures (one, unless `tempered` asks for more; the first is the target) and C chains.
+All arrays lead with (T, C): T temperatures (one, unless `tempered` asks for more; the first is the target), C chains.
 `Tuning` is an argument of the compiled block, never a constant in it: one compilation serves warm-up and run.
 """
 
@@ -183,12 +183,15 @@ def _draw_rung(target: Target, state: State, tuning: Tuning, luck: Chance) -> St
 
 
 def _swap(target: Target, state: State, tuning: Tuning, luck: Chance) -> State:
-    r"""Exchange neighbouring temperatures with probability $\min(1, e^{(\beta_t - \beta_{t+1})(E_{t+1} - E_t)})$, $E = \ln J - \ln P_0$."""
+    r"""Exchange levels t and t + 1 with probability $\min(1, e^{(\beta_t - \beta_{t+1})(E_{t+1} - E_t)})$.
+
+    $E = \ln J - \ln P_0$ is what the temperature divides.
+    """
     import jax
     import jax.numpy as jnp
 
     levels = state.position.shape[0]
-    base, energy = target.parts(state.alpha, state.terms)
+    energy = target.parts(state.alpha, state.terms)[1]
     # Even pairs at even steps, odd pairs at odd ones: each level has one partner, and none at the ends.
     t = jnp.arange(levels)
     partner = jnp.where((t + state.step) % 2 == 0, t + 1, t - 1)
@@ -219,8 +222,8 @@ def _choose(accept, new: State, old: State, tally: Tally) -> State:
     def pick(a, b):
         return a if a is b else jnp.where(accept.reshape(accept.shape + (1,) * (a.ndim - 2)), a, b)
 
-    chosen = jax.tree.map(pick, new._replace(step=0, tally=0), old._replace(step=0, tally=0))
-    return chosen._replace(step=old.step, tally=tally)
+    alpha, position, terms, density = jax.tree.map(pick, tuple(new[:4]), tuple(old[:4]))
+    return State(alpha, position, terms, density, old.step, tally)
 
 
 # -- blocks of steps ------------------------------------------------------------------------------------------------

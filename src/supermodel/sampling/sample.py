@@ -97,9 +97,9 @@ def _with_metropolis(target: Target, sampler, rng, seed, chains, draws, thin, wa
     state, tuning, warmed = warmup.warm_up(target, run, size, state, tuning, key, steps)
 
     records, tally, begin = [], [], _now()
-    for state, record in _blocks(run, state, tuning, key, draws, thin, size, progress):
+    for block_end, record in _blocks(run, state, tuning, key, draws, thin, size, progress):
         records.append(record._replace(**{f: getattr(record, f)[:, 0] for f in ("alpha", "position", "log_joints")}))
-        tally.append(jax.tree.map(np.asarray, state.tally))
+        tally.append(jax.tree.map(np.asarray, block_end.tally))
     seconds = _now() - begin
 
     n_points = len(stages) * chains
@@ -175,10 +175,10 @@ def _with_gradients(target: Target, sampler, rng, seed, chains, draws, thin, war
     cost = gradient.Cost(cost.gradients + spent.gradients, spent.plain)
 
     records, sums, begin = [], np.zeros(2), _now()
-    for state, record in _blocks(made.run, state, tuning, key, draws, thin, size, progress):
+    for block_end, record in _blocks(made.run, state, tuning, key, draws, thin, size, progress):
         records.append(record)
-        cost = cost.plus(state, len(record.alpha), thin)
-        sums += float(state.acceptance), float(state.divergent)
+        cost = cost.plus(block_end, len(record.alpha), thin)
+        sums += float(block_end.acceptance), float(block_end.divergent)
     seconds = _now() - begin
 
     gradients = target.n_models * cost.gradients

@@ -1,4 +1,4 @@
-r"""Where chains start: each model's own posterior, reached from its prior by annealing $\pi_k L_k^\beta$, $\beta: 0 \to 1$.
+r"""Where chains start: in each model's own posterior, reached by annealing $\pi_k L_k^\beta$ from the prior, $\beta = 0$.
 
 Narrow posteriors in wide priors, and many-peaked ones, are missed by a chain started anywhere: a population of prior
 draws is resampled and moved at falling temperatures instead. Half of the chains (1/K of them) start in each model, so
@@ -7,7 +7,7 @@ that chains which cannot cross between models show it in their R-hat. No answer 
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -120,7 +120,8 @@ def starting_points(
 
 def starting_alpha(supermodel: Supermodel, chains: int) -> np.ndarray:
     """Each chain at the corner of its model (for a cut-off, at that end of the interval)."""
-    coordinate, k = supermodel.coordinate, len(supermodel.names)
+    coordinate: Any = supermodel.coordinate
+    k = len(supermodel.names)
     ends = getattr(coordinate, "ends", None)
     corners = [ends[m] if ends is not None else coordinate.corner(m) for m in range(k)]
     if coordinate.is_discrete:

@@ -37,7 +37,7 @@ class Target:
 
     def __init__(self, supermodel: Supermodel):
         self.supermodel = supermodel
-        self.coordinate = supermodel.coordinate
+        self.coordinate: Any = supermodel.coordinate
         self.n_models = len(supermodel.names)
         self.dimension = supermodel.dimension
         self.is_traceable = all(joint.is_traceable for joint in supermodel.joints)
@@ -98,13 +98,14 @@ class Target:
 
         if terms.predictions is None:
             return terms.log_priors + terms.log_likelihoods
-        noise, data = self.supermodel.joints[0].model.noise, self.supermodel.data
+        noise: Any = self.supermodel.joints[0].model.noise
+        data = self.supermodel.data
         flat = terms.predictions.reshape(-1, terms.predictions.shape[-1])
         log_likelihoods = jax.vmap(lambda mean: total(noise.pointwise(mean, data)))(flat)
         return terms.log_priors + jnp.reshape(log_likelihoods, terms.log_priors.shape)
 
     def parts(self, alpha, terms: Terms):
-        r"""$(\ln P_0, \ln J - \ln P_0)$, where $P_0$ combines the priors alone; $P_0 (J/P_0)^\beta$ is the tempered target."""
+        r"""$(\ln P_0, \ln J - \ln P_0)$, where $P_0$ combines the priors alone; tempered, $P_0 (J/P_0)^\beta$."""
         weights = self.coordinate.weights(alpha)
         base = self._combined_priors(weights, terms.log_priors)
         return base, self._combined(weights, terms) - base

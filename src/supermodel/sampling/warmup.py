@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import math
+from typing import Any
+
 import numpy as np
 
 from supermodel.embedding.warp import from_covariance
@@ -17,7 +20,9 @@ class Moments:
     r"""Weighted sums of 1, $u$ and $u u^T$ for each temperature and model; earlier rounds fade."""
 
     def __init__(self):
-        self.weight = self.first = self.second = 0.0
+        self.weight: Any = 0.0  # (T, K) after the first round; `first` and `second` have D and D x D more
+        self.first: Any = 0.0
+        self.second: Any = 0.0
         self.origin: np.ndarray | None = None  # sums about a near point: u u^T of a far one would lose the digits
 
     def add(self, target: Target, record: Record) -> None:
@@ -40,8 +45,8 @@ class Moments:
 
 def _outer(shares: np.ndarray, u: np.ndarray) -> np.ndarray:
     """Weighted sums of u u^T over draws and chains, one for each model: (K, D, D)."""
-    flat = u.reshape(-1, u.shape[-1])
-    return np.stack([(flat * w[:, None]).T @ flat for w in np.moveaxis(shares, -1, 0).reshape(shares.shape[-1], -1)])
+    flat, weights = u.reshape(math.prod(u.shape[:-1]), u.shape[-1]), shares.reshape(-1, shares.shape[-1])
+    return np.stack([(flat * w[:, None]).T @ flat for w in weights.T])
 
 
 def warm_up(

@@ -1,0 +1,235 @@
+"""Pictures of the answer: ln B on its scale, the matrix, prior sensitivity, which data drive it, calibration."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.colors import LinearSegmentedColormap
+
+from supermodel.estimation.estimate import Estimate
+from supermodel.interpretation import bound_of, shown
+from supermodel.report.style import ALARM, FAINT, INK, PALETTE, PAPER, colour, plot, shortened, stamp
+from supermodel.reweighting import HEAVY
+from supermodel.scales import scale as chosen_scale
+
+if TYPE_CHECKING:
+    from supermodel.calibration import Calibration
+    from supermodel.drivers import Drivers
+    from supermodel.result import Comparison
+    from supermodel.sensitivity import Sensitivity
+
+
+@plot(height=1.9)
+def bayes_factors(result: Comparison, scale: Any = "trotta", *, ax: Axes) -> Axes:
+    """ln B of the best model over each other one, on the bands of a scale; thick ± 1σ, thin ± 2σ."""
+    words = chosen_scale(scale)
+    best, others = result.best, [name for name in result.ranking if name != result.best]
+    values = [result.log_bayes_factor(best, name) for name in others]
+    last = words.thresholds[-1] if len(words.thresholds) > 1 else 5.0
+    far = max([last * 1.6] + [e.interval(2)[1] * 1.08 for e in values if e.value < 4 * last and np.isfinite(e.error)])
+    ax.set_xlim(-0.5 * last if any(e.interval(2)[0] < 0 for e in values) else 0.0, far)
+    edges = [*words.thresholds, far]
+    for i, word in enumerate(words.words):
+        ax.axvspan(edges[i], edges[i + 1], color=FAINT, alpha=0.06 + 0.09 * i, linewidth=0, zorder=0)
+        where = 0.5 * (edges[i] + edges[i + 1])
+        ax.annotate(word, (where, 1.0), xycoords=("data", "axes fraction"), xytext=(0, 3), textcoords="offset points", ha="center", fontsize=7.5, color=INK, rotation=0 if len(words.words) < 5 else 20)
+    for row, (name, e) in enumerate(zip(others, values, strict=True)):
+        _interval(ax, result, best, name, e, row, far)
+    ax.set_yticks(range(len(others)), [f"{shortened(best)} over {shortened(n)}" for n in others])
+    ax.set_ylim(len(others) - 0.4, -0.6)
+    ax.tick_params(axis="y", length=0)
+    ax.spines["left"].set_visible(False)
+    ax.set_xticks([round(t, 2) for t in words.thresholds])
+    ax.set_xlabel(f"ln B   (bands: {words.name})")
+    stamp(ax, result.verdict.level if result.verdict.level == "fail" else "ok")
+    return ax
+
+
+def _interval(ax: Axes, result: Comparison, best: str, name: str, e: Estimate, row: int, far: float) -> None:
+    shade = colour(result.names, best)
+    if result.verdict.level == "limit":
+        bound = bound_of(result, best, name)
+        x = min(bound.value, 0.9 * far)
+        ax.annotate("", (far, row), (x, row), arrowprops={"arrowstyle": "-|>", "color": shade, "lw": 2})
+        ax.plot([x], [row], "|", ms=14, mew=2, color=shade)
+        ax.annotate(f"> {bound.value:.1f} at {100 * bound.level:.0f}%", (x, row), xytext=(4, 8), textcoords="offset points", color=INK)
+        return
+    if e.value > far:
+        ax.annotate("", (far, row), (0.86 * far, row), arrowprops={"arrowstyle": "-|>", "color": shade, "lw": 2})
+        ax.annotate(f"{shown(e)}", (0.85 * far, row), ha="right", va="center", color=INK, fontweight="bold")
+        return
+    ax.hlines(row, *e.interval(2), color=shade, linewidth=1.2)
+    ax.hlines(row, *e.interval(1), color=shade, linewidth=4)
+    ax.plot(e.value, row, "o", color=shade, mec=PAPER, ms=7)
+    to_left = e.value > 0.6 * far
+    ax.annotate(shown(e), (e.interval(2)[0 if to_left else 1], row), xytext=(-9 if to_left else 9, 0), textcoords="offset points", ha="right" if to_left else "left", va="center", color=INK, fontweight="bold")
+
+
+@plot()
+def matrix(result: Comparison, *, ax: Axes) -> Axes:
+    """ln B of the row's model over the column's, with its error; blue favours the row, orange the column."""
+    m = result.matrix()
+    k = len(m.names)
+    # |ln B| beyond 5 is as strong as a colour needs to say; asinh keeps small ones apart.
+    tone = np.arcsinh(np.nan_to_num(m.values)) / np.arcsinh(15.0)
+    diverging = LinearSegmentedColormap.from_list("favour", [PALETTE[1], "#e9e9ec", PALETTE[0]])
+    ax.imshow(np.where(np.eye(k, dtype=bool), np.nan, tone), cmap=diverging, vmin=-1, vmax=1, aspect="auto", rasterized=True)
+    for i in range(k):
+        for j in range(k):
+            if i == j:
+                continue
+            dark = abs(tone[i, j]) > 0.62
+            value, _, error = shown(Estimate(m.values[i, j], m.errors[i, j]), sign=True).partition(" ± ")
+            ax.text(j, i - 0.1, value, ha="center", va="center", color="white" if dark else "#111111", fontweight="bold", fontsize=9 if k < 6 else 7)
+            ax.text(j, i + 0.2, f"± {error}", ha="center", va="center", color="white" if dark else "#111111", fontsize=7.5 if k < 6 else 6)
+    names = [shortened(name, 18) for name in m.names]
+    ax.set_xticks(range(k), [f"over {n}" for n in names])
+    ax.set_yticks(range(k), names)
+    ax.xaxis.tick_top()
+    ax.tick_params(length=0)
+    for spine in ax.spines.values():
+        spine.set_visible(False)
+    ax.set_xlabel("ln B(row : column); blue favours the row")
+    stamp(ax, result.verdict.level)
+    return ax
+
+
+@plot()
+def sensitivity(found: Sensitivity, scale: Any = "trotta", *, ax: Axes) -> Axes:
+    """ln B against the prior, bands of one and two errors; hatched where the weights cannot carry it."""
+    if found.kind == "replace":
+        return _replaced(found, ax)
+    x, ok = found.grid, found.is_reliable
+    low, high = found.values - 2 * found.errors, found.values + 2 * found.errors
+    shade = PALETTE[0]
+    at = 1.0 if found.kind == "scale" else 0.0
+    shown_low = np.nanmin(np.append(low[ok], [0.0, found.original.value])) if ok.any() else -1.0
+    shown_high = np.nanmax(np.append(high[ok], [0.0, found.original.value])) if ok.any() else 1.0
+    room = max(shown_high - shown_low, 0.5)
+    ax.set_ylim(shown_low - 0.16 * room, shown_high + 0.1 * room)
+    if found.kind == "scale":
+        ax.set_xscale("log")
+    ax.set_xlim(x[0], x[-1])
+    _hatch(ax, x, ok)
+    carried = np.where(ok, found.values, np.nan)
+    ax.fill_between(x, low, high, where=ok, color=shade, alpha=0.18, linewidth=0)
+    ax.fill_between(x, found.values - found.errors, found.values + found.errors, where=ok, color=shade, alpha=0.3, linewidth=0)
+    ax.plot(x, found.values, color=FAINT, linewidth=1, linestyle=":")
+    ax.plot(x, carried, color=shade)
+    ax.axhline(0.0, color=INK, linewidth=0.8)
+    words = chosen_scale(scale)
+    bottom, top = ax.get_ylim()
+    for threshold, word in zip(words.thresholds[1:], words.words[1:], strict=True):
+        for side in (-1, 1):
+            if bottom < side * threshold < top:
+                ax.axhline(side * threshold, color=FAINT, linewidth=0.6, linestyle=(0, (2, 3)))
+                ax.annotate(f"{word} ≥ {threshold:.3g}", (1.0, side * threshold), xycoords=("axes fraction", "data"), xytext=(4, 0), textcoords="offset points", va="center", fontsize=7, color=FAINT, annotation_clip=False)
+    ax.plot([at], [found.original.value], "o", color=shade, mec=PAPER, ms=7, zorder=6)
+    ax.annotate("the prior\nof the run", (at, found.original.value), xytext=(0, -9), textcoords="offset points", ha="center", va="top", fontsize=7.5, color=INK, zorder=7)
+    span = found.holds()
+    if span.high > span.low:
+        y = bottom + 0.05 * (top - bottom)
+        ax.plot([span.low, span.high], [y, y], color=INK, linewidth=3, solid_capstyle="butt")
+        winner = shortened(found.first if found.original.value >= 0 else found.second, 18)
+        middle = np.sqrt(span.low * span.high) if found.kind == "scale" else 0.5 * (span.low + span.high)
+        ax.annotate(f"{winner} preferred, {span.low:.2g} to {span.high:.2g}", (middle, y), xytext=(0, 4), textcoords="offset points", ha="center", fontsize=7.5, color=INK)
+    if found.kind == "scale":
+        nice = [t for t in (0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1, 2, 5, 10, 20, 50, 100) if x[0] * 0.999 <= t <= x[-1] * 1.001]
+        ax.set_xticks(nice, [f"×{t:g}" for t in nice])
+        ax.minorticks_off()
+    who = "" if len(found.models) == 1 else f" (in {len(found.models)} models)"
+    ax.set_xlabel(f"{'width' if found.kind == 'scale' else 'shift'} of the prior of {found.parameter}{who}")
+    ax.set_ylabel(f"ln B({shortened(found.first, 16)} : {shortened(found.second, 16)})")
+    ax.set_title("Prior sensitivity, no new likelihood calls")
+    stamp(ax, found.level)
+    return ax
+
+
+def _hatch(ax: Axes, x: np.ndarray, ok: np.ndarray) -> None:
+    """Mark stretches of the grid where the weights fail."""
+    said = False
+    for i in np.flatnonzero(~ok):
+        left = x[0] if i == 0 else (np.sqrt(x[i - 1] * x[i]) if x[0] > 0 else 0.5 * (x[i - 1] + x[i]))
+        right = x[-1] if i == len(x) - 1 else (np.sqrt(x[i] * x[i + 1]) if x[0] > 0 else 0.5 * (x[i] + x[i + 1]))
+        ax.axvspan(left, right, facecolor=FAINT, alpha=0.16, linewidth=0, zorder=0)
+        if not said:
+            ax.annotate("the weights fail", (left, 0.5), xycoords=("data", "axes fraction"), xytext=(4, 0), textcoords="offset points", fontsize=7, color=ALARM, va="center", rotation=90)
+            said = True
+
+
+def _replaced(found: Sensitivity, ax: Axes) -> Axes:
+    rows = np.arange(len(found.labels) + 1)
+    estimates = [found.original, *(found.estimate(i) for i in range(len(found.labels)))]
+    good = [True, *found.is_reliable]
+    for row, e, ok in zip(rows, estimates, good, strict=True):
+        shade = PALETTE[0] if ok else FAINT
+        ax.hlines(row, *e.interval(2), color=shade, linewidth=1.2)
+        ax.hlines(row, *e.interval(1), color=shade, linewidth=4)
+        ax.plot(e.value, row, "o", color=shade if ok else PAPER, mec=PAPER if ok else shade, ms=7)
+        ax.annotate(shown(e) + ("" if ok else "  weights fail"), (e.value, row), xytext=(0, 8), textcoords="offset points", ha="center", fontsize=8)
+    ax.axvline(0.0, color=INK, linewidth=0.8)
+    ax.set_yticks(rows, ["the prior of the run", *(shortened(label) for label in found.labels)])
+    ax.set_ylim(len(rows) - 0.5, -0.7)
+    ax.set_xlabel(f"ln B({found.first} : {found.second})")
+    ax.set_title(f"Other priors of {found.parameter}, no new likelihood calls")
+    stamp(ax, found.level)
+    return ax
+
+
+@plot()
+def drivers(found: Drivers, *, ax: Axes) -> Axes:
+    """What of ln B would go with each datum: above the line it speaks for the first model, below for the second."""
+    x = np.arange(len(found.labels)) if found.position is None else found.position
+    sign = found.leave_out >= 0
+    heavy = found.pareto_k > HEAVY
+    ax.axhline(0.0, color=INK, linewidth=0.8)
+    for side, shade in ((sign, PALETTE[0]), (~sign, PALETTE[1])):
+        ax.vlines(x[side], 0.0, found.leave_out[side], color=shade, linewidth=1.6, alpha=0.7)
+        ax.errorbar(x[side], found.leave_out[side], found.leave_out_error[side], fmt="none", ecolor=shade, elinewidth=0.8)
+        for marked in (False, True):
+            some = side & (heavy == marked)
+            ax.plot(x[some], found.leave_out[some], "o", ms=4.5, color=PAPER if marked else shade, mec=shade)
+    top, bottom = max(found.leave_out.max(initial=0.0), 1e-3), min(found.leave_out.min(initial=0.0), -1e-3)
+    room = top - bottom
+    ax.set_ylim(bottom - 0.14 * room, top + 0.14 * room)
+    ax.annotate(f"speaks for {shortened(found.first)}", (0.01, 0.99), xycoords="axes fraction", color=PALETTE[0], fontsize=8, va="top")
+    ax.annotate(f"speaks for {shortened(found.second)}", (0.01, 0.02), xycoords="axes fraction", color=PALETTE[1], fontsize=8)
+    ax.annotate(
+        f"fit {found.total_fit:+.2f}   Occam {found.occam:+.2f}", (0.99, 0.99), xycoords="axes fraction", ha="right", va="top", fontsize=8
+    )
+    if found.position is None:
+        if len(found.labels) <= 24:
+            ax.set_xticks(x, [shortened(label, 10) for label in found.labels])
+        ax.set_xlabel("datum" if found.labels == tuple(map(str, range(len(x)))) else "block of data")
+    else:
+        ax.set_xlabel("x of the datum")
+    ax.set_ylabel("ln B lost without it")
+    ax.set_title(f"What drives ln B({shortened(found.first, 16)} : {shortened(found.second, 16)}) = {shown(found.log_bayes_factor)}")
+    stamp(ax, found.level)
+    return ax
+
+
+@plot()
+def calibration(found: Calibration, bins: int = 5, *, ax: Axes) -> Axes:
+    """Stated probability against the share that is true: on the diagonal the probabilities mean what they say."""
+    rows = found.reliability(bins)
+    ax.plot([0, 1], [0, 1], color=FAINT, linewidth=1)
+    for p, r in rows:
+        ax.vlines(p, r.low, r.high, color=PALETTE[0], linewidth=1.4)
+        ax.plot(p, r.value, "o", color=PALETTE[0], mec=PAPER, ms=7)
+        ax.annotate(f"{r.trials}", (p, r.high), xytext=(0, 3), textcoords="offset points", ha="center", fontsize=7, color=FAINT)
+    ax.set_xlim(-0.03, 1.03)
+    ax.set_ylim(-0.03, 1.1)
+    ax.set_xlabel("probability given to a model")
+    ax.set_ylabel("share of data sets that it made")
+    first, second = (shortened(name, 14) for name in found.names[:2])
+    false, missed = found.false_alarm(), found.missed_detection()
+    ax.annotate(
+        f"ln B({first} : {second}) > {found.threshold:g}\nfalse alarms {false.value:.2f} ({false.low:.2f}–{false.high:.2f})\n"
+        f"missed {missed.value:.2f} ({missed.low:.2f}–{missed.high:.2f})",
+        (0.98, 0.03), xycoords="axes fraction", ha="right", va="bottom", fontsize=8,
+    )  # fmt: skip
+    ax.set_title(f"Calibration on {len(found.truth)} simulated data sets")
+    return ax

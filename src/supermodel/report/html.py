@@ -1,0 +1,234 @@
+"""The report: one page that needs nothing but a browser. Figures are inline SVG that follow the page's colours."""
+
+from __future__ import annotations
+
+import base64
+import io
+import os
+import re
+from collections.abc import Callable, Mapping
+from functools import cache
+from importlib import resources
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import matplotlib
+import numpy as np
+from markupsafe import Markup, escape
+from matplotlib.figure import Figure
+
+from supermodel.errors import SupermodelError
+from supermodel.interpretation import interpret, shown
+from supermodel.report import plots
+from supermodel.report.methods import BIBTEX, methods
+from supermodel.report.style import FAINT, INK, PAPER, RC
+from supermodel.report.tables import Cells, matrix_cells, parameter_cells, prior_cells, ranking_cells, scalars
+from supermodel.report.text import WORDS, duration, odds_sentence
+from supermodel.storage import write_atomically
+
+if TYPE_CHECKING:
+    from supermodel.result import Comparison
+
+MOST_PARAMETERS = 6  # of each kind of plot that comes once per parameter
+MOST_MODELS = 6
+
+
+class Picture(NamedTuple):
+    """A figure ready for the page: its SVG, what it shows, and what to look at."""
+
+    svg: Markup
+    caption: str
+
+
+class Section(NamedTuple):
+    """A heading with tables, figures and notes beneath it."""
+
+    title: str
+    text: str = ""
+    tables: tuple[Cells, ...] = ()
+    pictures: tuple[Picture, ...] = ()
+    notes: tuple[str, ...] = ()
+
+
+def write(result: Comparison, path: str | os.PathLike[str], title: str | None = None, scale: Any = "trotta") -> None:
+    """Write the page, atomically."""
+    write_atomically(path, page(result, title, scale).encode())
+
+
+def page(result: Comparison, title: str | None = None, scale: Any = "trotta") -> str:
+    """The whole report as one HTML text."""
+    import jinja2
+
+    template = resources.files("supermodel.report").joinpath("report.html").read_text(encoding="utf-8")
+    environment = jinja2.Environment(autoescape=True, undefined=jinja2.StrictUndefined, trim_blocks=True, lstrip_blocks=True)
+    many = len(result.names) > 1
+    said = interpret(result, scale=scale) if many else None
+    return environment.from_string(template).render(
+        title=title or " against ".join(result.ranking),
+        headline=said.headline if said else f"ln Z({result.best}) = {shown(result.log_evidence(result.best))}",
+        meaning=said.meaning if said else "",
+        odds=odds_sentence(result, said.first, said.second) if said and result.verdict.is_reliable else "",
+        level=result.verdict.level,
+        verdict=WORDS[result.verdict.level],
+        reasons=result.verdict.reasons,
+        sections=sections(result, scale),
+        methods=methods(result),
+        bibtex=BIBTEX,
+        facts=facts(result),
+    )
+
+
+def facts(result: Comparison) -> list[tuple[str, str]]:
+    """What the answer was made from, as pairs of a name and a value."""
+    settings = {k: v for k, v in result.settings.items() if isinstance(v, str | int | float)}
+    return [
+        ("likelihood calls", f"{result.evaluations.get('likelihood', 0):,}".replace(",", " ")),
+        ("of these with gradient", f"{result.evaluations.get('gradient', 0):,}".replace(",", " ")),
+        ("time", duration(result.seconds) if np.isfinite(result.seconds) else "unknown"),
+        ("seed", str(result.seed)),
+        *((name.replace("_", " "), f"{value:g}" if isinstance(value, float) else str(value)) for name, value in settings.items()),
+        *((f"fingerprint of the {what}", digest) for what, digest in result.fingerprints.items()),
+        ("schema", str(result.schema)),
+        ("versions", ", ".join(f"{library} {version}" for library, version in result.versions.items())),
+    ]
+
+
+def sections(result: Comparison, scale: Any) -> list[Section]:
+    """All parts of the report that this result can fill."""
+    many = len(result.names) > 1
+    answer = [(lambda ax: plots.bayes_factors(result, scale, ax=ax), "ln B of the best model over each other one; thick ± 1σ, thin ± 2σ.", (7.6, 0.75 + 0.42 * len(result.names)))] if many else []
+    if len(result.names) > 2:
+        answer.append((lambda ax: plots.matrix(result, ax=ax), "ln B of every pair with its joint error.", (5.6, 1.2 + 0.62 * len(result.names))))
+    built = [_section("The answer", "Models, best first. ln Z = fit + Occam: how well the model fits on average, minus the information gained about its parameters.", [ranking_cells(result.table()), *([matrix_cells(result.matrix())] if len(result.names) > 2 else [])], answer)]
+    built.append(_section("Data and predictions", "", [], _data_plots(result)))
+    built.append(_section("What drives the preference", "How much of ln B each datum would take away if it were left out.", [], [(lambda ax: plots.drivers(result.drivers(), ax=ax), "Open circles: the posterior leans too heavily on the datum for reweighting.", (7.6, 3.2))] if many else []))
+    built.append(_section("Prior sensitivity", "ln B if a prior were wider or narrower, by reweighting the draws: no likelihood was called. Shaded where the weights fail.", [], _sensitivity_plots(result, scale) if many else []))
+    built.append(_section("Posteriors", "", [parameter_cells(result)], _posterior_plots(result)))
+    built.append(_section("Priors, and who shares what", "Every prior is normalised; a Bayes factor depends on it.", [prior_cells(result)], []))
+    built.append(_section("Inside the run", "Each supermodel joins two ends through α. The draws must cross often, both estimators must agree, and the chains must tell the same story.", [_edge_cells(result)], _record_plots(result)))
+    return [s for s in built if s.tables or s.pictures or s.notes]
+
+
+def _data_plots(result: Comparison) -> list:
+    if not isinstance(result.data, Mapping) or np.ndim(result.data.get("x", 0)) != 1:
+        return []
+    return [(lambda ax: plots.predictions(result, ax=ax), "Grey: 68% and 95% of the prediction averaged over models, without noise.", (7.6, 3.6))]
+
+
+def _sensitivity_plots(result: Comparison, scale: Any) -> list:
+    parameters = list(dict.fromkeys(p for n in result.ranking for p in result.priors.get(n, {})))
+    # Parameters that not every model has matter most: their prior does not cancel.
+    alone = [p for p in parameters if not all(p in result.priors.get(n, {}) for n in result.names)]
+    chosen = (alone + [p for p in parameters if p not in alone])[:MOST_PARAMETERS]
+    found = cache(result.sensitivity)  # the plot and its caption ask for the same
+    return [
+        (lambda ax, p=p: plots.sensitivity(found(p), scale, ax=ax), _Later(lambda p=p: found(p).sentence()), (5.6, 3.2))
+        for p in chosen
+    ]
+
+
+def _posterior_plots(result: Comparison) -> list:
+    wanted = list(dict.fromkeys(item for n in result.ranking for item in scalars(result, n)))[:MOST_PARAMETERS]
+    averaged = [(lambda ax, p=p, i=i: plots.averaged(result, p, index=i, ax=ax), "", (5.6, 2.5)) for p, i in wanted] if len(result.names) > 1 else []
+    corners = [
+        (lambda ax, n=n: plots.corner(result, n, ax=ax), "Contours hold 39% and 86%.", (5.2, 4.8))
+        for n in result.ranking[:MOST_MODELS]
+        if len(scalars(result, n)) > 1
+    ]
+    return averaged + corners
+
+
+def _record_plots(result: Comparison) -> list:
+    drawn: list = [(lambda ax: plots.trace(result, ax=ax), "From the first draws to all: it must settle within its own band.", (5.6, 3.0))] if result.edges else []
+    for e in range(min(len(result.edges), MOST_MODELS)):
+        drawn.append((lambda ax, e=e: plots.alpha(result, e, ax=ax), "The two ends differ by ln B. Circles: by counting draws (± 2σ); line: from all draws.", (5.6, 3.0)))
+        drawn.append((lambda ax, e=e: plots.crossings(result, e, ax=ax), "A chain of one colour has never crossed.", (5.6, 2.4)))
+    return drawn
+
+
+def _edge_cells(result: Comparison) -> Cells:
+    rows = []
+    for edge in result.edges:
+        r = edge.report
+
+        def figure(key: str, spec: str, r: Mapping[str, float] = r) -> str:
+            return format(r[key], spec) if key in r and np.isfinite(r[key]) else "–"
+
+        rows.append(
+            (edge.first, edge.second, figure("value", ".4f"), figure("second_value", ".4f"), figure("error", ".2g"), figure("n_draws", ".0f"),
+             figure("ess", ".0f"), figure("rhat", ".3f"), figure("crossings", ".0f"), figure("start_z", ".1f"), figure("drift_z", ".1f"))
+        )  # fmt: skip
+    header = ("first", "second", "MBAR", "Rao-Blackwell", "error", "draws", "ESS", "R-hat", "crossings", "starts (σ)", "drift (σ)")
+    return Cells(header, tuple(rows), left=frozenset({0, 1}))
+
+
+class _Later:
+    """A caption that costs something to make, made when the picture is."""
+
+    def __init__(self, make: Callable[[], str]):
+        self.make = make
+
+    def __str__(self) -> str:
+        return self.make()
+
+
+def _section(title: str, text: str, tables: list[Cells], wanted: list) -> Section:
+    pictures, notes = [], []
+    for draw, caption, size in wanted:
+        try:
+            pictures.append(Picture(svg(draw, size), str(caption)))
+        except SupermodelError as error:  # something that this result cannot show, and why
+            notes.append(str(error))
+    return Section(title, text, tuple(t for t in tables if t.rows), tuple(pictures), tuple(dict.fromkeys(notes)))
+
+
+def svg(draw: Callable[[Any], Any], size: tuple[float, float]) -> Markup:
+    """A figure as inline SVG whose ink and paper are the page's."""
+    with matplotlib.rc_context(RC):
+        figure = Figure(figsize=size, layout="constrained")
+        figure.patch.set_alpha(0.0)
+        ax = figure.add_subplot()
+        draw(ax)
+        buffer = io.StringIO()
+        figure.savefig(buffer, format="svg", metadata={"Date": None, "Creator": None, "Format": None, "Type": None})
+    text = buffer.getvalue()
+    text = text[text.index("<svg") :]
+    text = re.sub(r"<metadata>.*?</metadata>", "", text, flags=re.DOTALL)
+    text = re.sub(r'(<svg[^>]*?) (?:width|height)="[^"]*pt"', r"\1", text)
+    text = re.sub(r'(<svg[^>]*?) (?:width|height)="[^"]*pt"', r"\1", text)
+    text = re.sub(r"font: ([^;\"]*?px) [^;\"]*", r"font: \1 var(--sans)", text)
+    for colour, variable in ((INK, "--ink"), (FAINT, "--faint"), (PAPER, "--paper")):
+        text = text.replace(colour, f"var({variable})")
+    prefix = f"f{_number(text)}-"
+    text = re.sub(r'(\bid=")', rf"\1{prefix}", text)
+    text = re.sub(r'(url\(#|href="#)', rf"\1{prefix}", text)
+    return Markup(text)
+
+
+def _number(text: str) -> str:
+    """A short mark of a text, so that ids of two figures on one page never meet."""
+    import hashlib
+
+    return base64.b32encode(hashlib.sha256(text.encode()).digest())[:6].decode().lower()
+
+
+@cache
+def _snippet_style() -> str:
+    return (
+        "<style>.supermodel table{border-collapse:collapse;margin:.4em 0}.supermodel td,.supermodel th{padding:.15em .6em;"
+        "text-align:right}.supermodel .name{text-align:left}.supermodel .v{font-weight:600}</style>"
+    )
+
+
+def snippet(result: Comparison) -> str:
+    """What a notebook shows: headline, meaning, verdict and ranking."""
+    if len(result.names) > 1:
+        said = interpret(result)
+        head, meaning = said.headline, said.meaning
+    else:
+        head, meaning = f"ln Z({result.best}) = {shown(result.log_evidence(result.best))}", ""
+    reasons = "".join(f"<li><code>{escape(code)}</code>: {escape(sentence)}</li>" for code, sentence in result.verdict.reasons)
+    listed = f"<ul>{reasons}</ul>" if reasons else ""
+    return (
+        f'{_snippet_style()}<div class="supermodel"><p><b>{escape(head)}</b><br>{escape(meaning)}</p>{ranking_cells(result.table()).html()}'
+        f'<p class="v">Verdict {escape(WORDS[result.verdict.level])}</p>{listed}</div>'
+    )

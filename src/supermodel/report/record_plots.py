@@ -1,0 +1,162 @@
+"""Pictures of the record: the posterior of alpha, ln B as draws come in, and the walk between the models."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.colors import LinearSegmentedColormap
+
+from supermodel.estimation.estimate import Estimate
+from supermodel.estimation.ladder import LadderFit, multistate, rao_blackwell
+from supermodel.interpretation import default_pair, shown
+from supermodel.report.style import FAINT, INK, PAPER, colour, end_labels, plot, shortened, stamp
+from supermodel.sensitivity import path
+
+if TYPE_CHECKING:
+    from supermodel.result import Comparison, EdgeRecord
+
+CURVE = 41  # points of the curve along alpha
+MOST = 6_000  # draws beyond which a curve is made of a thinned record: it is a picture, not the estimate
+
+
+def thinned(edge: EdgeRecord, most: int = MOST) -> tuple[np.ndarray, np.ndarray]:
+    """(log_joints, rung) of an edge with at most about `most` draws."""
+    step = max(1, edge.rung.size // most)
+    return edge.log_joints[:, ::step], edge.rung[:, ::step]
+
+
+@plot()
+def alpha(result: Comparison, edge: int = 0, *, ax: Axes) -> Axes:
+    r"""$\ln p(\alpha \mid D) / p(\alpha)$ along the ladder of one edge: its two ends differ by ln B.
+
+    Points: the share of draws on each rung over its prior (Savage-Dickey by counting). Curve: what all draws together
+    imply (MBAR), also between the rungs. Bars: where the draws were.
+    """
+    record = result.edges[edge]
+    log_joints, rung = thinned(record)
+    weight = record.table[:, 0]
+    grid = np.linspace(0.0, 1.0, CURVE)
+    line = multistate(log_joints, rung, np.concatenate([record.table, np.stack([grid, 1 - grid], axis=1)])).log_z
+    m = len(weight)
+    curve = line[m:] - line[0]
+    ends = Estimate(record.report["value"], record.report["error"])
+    shade = colour(result.names, record.first)
+    counts = np.bincount(record.rung.ravel(), minlength=m)
+    share = counts / counts.sum()
+    top, bottom = max(curve.max(), 0.0), min(curve.min(), 0.0)
+    room = max(top - bottom, 1e-6)
+    ax.plot(grid, curve, color=shade, zorder=3)
+    seen = counts > 0
+    read = np.log(share[seen]) - record.log_prior[seen]
+    spread = np.sqrt((1 - share[seen]) / counts[seen])
+    # Counting knows the ladder up to one constant: the mean offset from the curve.
+    read = read - np.average(read - (line[:m][seen] - line[0]), weights=1 / np.maximum(spread, 1e-9) ** 2)
+    ax.errorbar(weight[seen], read, 2 * spread, fmt="o", ms=4, mfc=PAPER, mec=INK, ecolor=INK, elinewidth=1, zorder=4)
+    ax.set_ylim(bottom - 0.42 * room, top + 0.14 * room)
+    floor, height = bottom - 0.42 * room, 0.2 * room / max(share.max(), 1e-9)
+    width = 0.5 * min(np.diff(np.sort(weight)).min(initial=0.12), 0.12)
+    ax.bar(weight, share * height, width=width, bottom=floor, color=shade, alpha=0.35, linewidth=0, zorder=2)
+    if m <= 12:
+        for w, s in zip(weight, share, strict=True):
+            ax.annotate(f"{100 * s:.0f}%", (w, floor + s * height), xytext=(0, 1.5), textcoords="offset points", ha="center", fontsize=7, color=INK)
+    ax.annotate("share of the draws", (0.5, floor), xytext=(0, 3), textcoords="offset points", ha="center", fontsize=7.5, color=FAINT)
+    for x, y, side in ((0.0, 0.0, "left"), (1.0, ends.value, "right")):
+        label = "0" if x == 0 else f"{ends.value:.{min(ends.decimals, 2)}f}"
+        ax.annotate(label, (x, y), xytext=(7 if side == "left" else -7, -11 if (ends.value > 0) == (x == 0) else 6), textcoords="offset points", ha=side, color=INK, fontweight="bold")
+    ax.set_xlim(-0.09, 1.09)
+    ax.set_xticks([0, 0.25, 0.5, 0.75, 1])
+    ax.set_xlabel(f"α:  0 is {shortened(record.second)},  1 is {shortened(record.first)}")
+    ax.set_ylabel("ln [ p(α | data) / p(α) ]")
+    what = f"ln B({shortened(record.first, 18)} : {shortened(record.second, 18)})" if record.second in result.names else f"ln Z({shortened(record.first)})"
+    ax.set_title(f"{what} = {shown(ends)}")
+    stamp(ax, result.verdict.level)
+    return ax
+
+
+@plot()
+def trace(result: Comparison, first: str | None = None, second: str | None = None, *, ax: Axes) -> Axes:
+    """ln B from the first n draws, with bands of one and two errors; the second estimator dashed, the target dotted."""
+    if len(result.names) > 1:
+        first, second = default_pair(result, first, second)
+        label = f"ln B({shortened(first)} : {shortened(second)})"
+        signs, final = path(result.edges, first, second), result.log_bayes_factor(first, second)
+    else:
+        (first,) = result.names
+        label, final = f"ln Z({shortened(first)})", result.log_evidence(first)
+        signs = [1.0 if edge.first == first else -1.0 for edge in result.edges]
+    used = [(edge, sign) for edge, sign in zip(result.edges, signs or [], strict=False) if sign]
+    fractions = np.geomspace(0.12, 1.0, 14)
+    rows = np.array([_after(used, f) for f in fractions])
+    shade = colour(result.names, first if final.value >= 0 else second or first)
+    draws, value, error, other = rows.T
+    for reach, strength in ((2, 0.15), (1, 0.3)):
+        ax.fill_between(draws, value - reach * error, value + reach * error, color=shade, alpha=strength, linewidth=0)
+    ax.plot(draws, value, color=shade)
+    ax.plot(draws, other, color=INK, linestyle=(0, (4, 2)), linewidth=1)
+    target = result.settings.get("target_error")
+    span = np.nanmax(np.abs(rows[:, 1:2] - final.value) + 2.5 * rows[:, 2:3])
+    if target is not None and target < 3 * span:
+        for side in (-1, 1):
+            ax.axhline(final.value + side * target, color=FAINT, linestyle=":", linewidth=1)
+    ax.set_xscale("log")
+    low, high = draws[0], draws[-1]
+    ax.set_xlim(low * 0.95, high)
+    ticks = np.unique(np.round(np.geomspace(low, high, 5), -max(int(np.floor(np.log10(low))) - 1, 0)).astype(int))
+    ax.set_xticks(ticks, [f"{t:,}".replace(",", " ") for t in ticks])
+    ax.minorticks_off()
+    labels = [(high, value[-1], "MBAR ± 1σ, 2σ", shade), (high, other[-1], "Rao-Blackwell", INK)]
+    if target is not None and target < 3 * span:
+        labels.append((high, final.value + target, f"target ± {target:g}", FAINT))
+    end_labels(ax, labels)
+    ax.set_xlabel("draws used")
+    ax.set_ylabel(label)
+    ax.ticklabel_format(axis="y", useOffset=False)
+    ax.set_title(f"{label} = {shown(final)}")
+    stamp(ax, result.verdict.level)
+    return ax
+
+
+def _after(used: list[tuple[EdgeRecord, float]], fraction: float) -> tuple[float, float, float, float]:
+    """(draws, ln B, its error, the second estimate) after a fraction of every edge's record."""
+    draws, value, variance, other = 0, 0.0, 0.0, 0.0
+    for edge, sign in used:
+        n = max(4, int(round(fraction * edge.rung.shape[1])))
+        step = max(1, edge.rung[:, :n].size // (2 * MOST))
+        joints, rung = edge.log_joints[:, :n:step], edge.rung[:, :n:step]
+        top = len(edge.table) - 1
+        fit: LadderFit = multistate(joints, rung, edge.table)
+        found, error = fit.difference(top, 0)
+        second, _ = rao_blackwell(joints, edge.table, edge.log_prior).difference(top, 0)
+        draws += edge.rung.shape[0] * n
+        value, variance, other = value + sign * found, variance + error**2, other + sign * second
+    return draws, value, float(np.sqrt(variance)), other
+
+
+@plot(height=2.6)
+def crossings(result: Comparison, edge: int = 0, *, ax: Axes) -> Axes:
+    """Where each chain was at each step: a chain of one colour never crossed and knows only its own side."""
+    record = result.edges[edge]
+    step = max(1, record.rung.shape[1] // 1500)
+    weight = record.table[record.rung[:, ::step], 0]
+    ends = [colour(result.names, name) for name in (record.second, record.first)]
+    shades = LinearSegmentedColormap.from_list("ends", [ends[0], "#f2f2f2", ends[1]] if len(record.table) > 2 else ends)
+    chains, n = weight.shape
+    image = ax.imshow(
+        weight, aspect="auto", interpolation="nearest", cmap=shades, vmin=0, vmax=1, alpha=0.85, rasterized=True,
+        extent=(0, record.rung.shape[1], chains + 0.5, 0.5),
+    )  # fmt: skip
+    image.set_zorder(1)
+    ax.set_xlabel("step of the chain")
+    ax.set_ylabel("chain")
+    ax.set_yticks(sorted({1, chains // 2, chains} - {0}))
+    right = record.rung.shape[1]
+    for y, name, shade in ((0.25, record.first, ends[1]), (0.75, record.second, ends[0])):
+        ax.annotate(
+            f"■ {shortened(name, 18)}", (right, 0.5 + y * chains), xytext=(5, 0), textcoords="offset points", color=shade,
+            va="center", fontsize=8, annotation_clip=False,
+        )  # fmt: skip
+    ax.set_title(f"{record.report.get('crossings', float('nan')):.0f} crossings in {chains} chains")
+    stamp(ax, result.verdict.level)
+    return ax

@@ -1,0 +1,111 @@
+"""One look for all plots: colours that survive colour-blindness and print, direct labels, and a verdict that shows."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import matplotlib.pyplot as plt
+from matplotlib.axes import Axes
+
+# Okabe and Ito's colours, without black and yellow, in an order whose greys differ.
+PALETTE = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#56B4E9", "#E69F00")
+DASHES: tuple[Any, ...] = ("-", (0, (5, 1.5)), (0, (1, 1)), (0, (5, 1.5, 1, 1.5)), (0, (3, 1)), (0, (8, 2)))
+# The report exchanges these three for the colours of the page, light or dark.
+INK, FAINT, PAPER = "#16181d", "#8b919b", "#fdfdfe"
+ALARM, WARN = "#b3261e", "#9a6700"
+
+RC = {
+    "font.family": "sans-serif",
+    "font.size": 9.0,
+    "axes.titlesize": 9.5,
+    "axes.titlelocation": "left",
+    "axes.titleweight": "bold",
+    "axes.labelsize": 9.0,
+    "axes.edgecolor": FAINT,
+    "axes.labelcolor": INK,
+    "axes.linewidth": 0.8,
+    "axes.spines.top": False,
+    "axes.spines.right": False,
+    "axes.facecolor": "none",
+    "figure.facecolor": PAPER,
+    "text.color": INK,
+    "xtick.color": INK,
+    "ytick.color": INK,
+    "xtick.labelsize": 8.0,
+    "ytick.labelsize": 8.0,
+    "lines.linewidth": 1.6,
+    "legend.frameon": False,
+    "text.parse_math": False,  # a `$` in a user's name is a dollar
+    "svg.fonttype": "none",
+    "svg.hashsalt": "supermodel",
+    "savefig.dpi": 200,
+    "figure.constrained_layout.use": True,
+}
+
+
+def plot(width: float = 5.6, height: float = 3.4) -> Callable[[Callable[..., Axes]], Callable[..., Axes]]:
+    """Let a plotting function be called without `ax`: it then makes a figure of its own, of this size in inches."""
+
+    def dressed(function: Callable[..., Axes]) -> Callable[..., Axes]:
+        @functools.wraps(function)
+        def drawn(*args: Any, ax: Axes | None = None, **kwargs: Any) -> Axes:
+            with plt.rc_context(RC):
+                if ax is None:
+                    _, ax = plt.subplots(figsize=(width, height))
+                return function(*args, ax=ax, **kwargs)
+
+        return drawn
+
+    return dressed
+
+
+def colour(names: Sequence[str], name: str) -> str:
+    """The colour of a model: by its place among all of them, the same in every plot; others are grey."""
+    return PALETTE[list(names).index(name) % len(PALETTE)] if name in names else FAINT
+
+
+def dashes(names: Sequence[str], name: str) -> Any:
+    """A line style for each model, so that a print without colour can be read."""
+    return DASHES[list(names).index(name) % len(DASHES)] if name in names else "-"
+
+
+def stamp(ax: Axes, level: str) -> None:
+    """Make a verdict that forbids or restricts use impossible to overlook; "ok" leaves no mark."""
+    if level == "fail":
+        ax.text(
+            0.5, 0.5, "FAIL: do not use", transform=ax.transAxes, ha="center", va="center", rotation=18, fontsize=22,
+            fontweight="bold", color=ALARM, alpha=0.55, zorder=50,
+        )  # fmt: skip
+    elif level in ("limit", "caution"):
+        words = {"limit": "LIMIT: bound only", "caution": "caution: see verdict"}[level]
+        ax.annotate(
+            words, (1.0, 1.0), xycoords="axes fraction", xytext=(-2, 4), textcoords="offset points", ha="right",
+            va="bottom", fontsize=8, fontweight="bold", color=WARN, zorder=50, annotation_clip=False,
+        )  # fmt: skip
+
+
+def end_labels(ax: Axes, labels: Sequence[tuple[float, float, str, str]], gap: float = 0.075) -> None:
+    """Direct labels (x, y, text, colour) to the right of lines, pushed apart until none covers another."""
+    if not labels:
+        return
+    low, high = ax.get_ylim()
+    placed = sorted(labels, key=lambda item: item[1])
+    heights = [(y - low) / (high - low) for _, y, _, _ in placed]
+    for i in range(1, len(heights)):
+        heights[i] = max(heights[i], heights[i - 1] + gap)
+    over = max(heights[-1] - 1.0, 0.0)
+    heights = [h - over for h in heights]
+    for i in range(len(heights) - 2, -1, -1):
+        heights[i] = min(heights[i], heights[i + 1] - gap)
+    for (x, _, text, shade), height in zip(placed, heights, strict=True):
+        ax.annotate(
+            text, (x, low + height * (high - low)), xytext=(4, 0), textcoords="offset points", va="center", ha="left",
+            color=shade, fontsize=8, annotation_clip=False,
+        )  # fmt: skip
+
+
+def shortened(name: str, most: int = 26) -> str:
+    """A name that fits beside an axis."""
+    return name if len(name) <= most else name[: most - 1] + "…"
