@@ -2,6 +2,7 @@ r"""The front door: `compare` weighs models against data, `evidence` gives one m
 
 from __future__ import annotations
 
+import os
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
@@ -11,6 +12,7 @@ import numpy as np
 
 from supermodel.compilation import compilation_cache
 from supermodel.embedding.supermodel import check_models
+from supermodel.engine.checkpoint import resume, write
 from supermodel.engine.judge import judge
 from supermodel.engine.posterior import posteriors
 from supermodel.engine.run import Goals, Run
@@ -31,6 +33,7 @@ def compare(
     prior_odds: Mapping[str, float] | None = None,
     max_evaluations: int | None = None,
     max_seconds: float | None = None,
+    checkpoint: str | os.PathLike[str] | None = None,
     executor: Any = None,
     progress: bool | None = None,
 ) -> Comparison:
@@ -39,10 +42,15 @@ def compare(
     The run ends when every model's ln B against the best one is known to `target_error` and the checks are passed;
     or, with `decide=(low, high)` and two models, as soon as the 2-sigma interval of ln B(first, second) lies wholly
     above `high`, below `low` or between them; or at `max_evaluations` or `max_seconds`, which the verdict then says.
+    Ctrl-C returns the best answer so far.
+
+    `checkpoint`: a file that is written (atomically) as the run goes on; started again with the same models, data and
+    seed, the run resumes from it and ends with the same bits as if it had never stopped.
+    `executor`: any `concurrent.futures` executor, for plain-Python likelihoods.
     """
     check_models(models)
     return _run(models, data, seed, Goals(*_checked_goals(target_error, decide, max_evaluations, max_seconds)),
-                share, prior_odds, executor, progress)  # fmt: skip
+                share, prior_odds, checkpoint, executor, progress)  # fmt: skip
 
 
 def evidence(
@@ -53,6 +61,7 @@ def evidence(
     target_error: float = 0.1,
     max_evaluations: int | None = None,
     max_seconds: float | None = None,
+    checkpoint: str | os.PathLike[str] | None = None,
     executor: Any = None,
     progress: bool | None = None,
 ) -> Comparison:
@@ -62,7 +71,7 @@ def evidence(
     """
     check_models({"model": model}, least=1)
     goals = Goals(*_checked_goals(target_error, None, max_evaluations, max_seconds))
-    return _run({"model": model}, data, seed, goals, True, None, executor, progress)
+    return _run({"model": model}, data, seed, goals, True, None, checkpoint, executor, progress)
 
 
 def _checked_goals(target_error, decide, max_evaluations, max_seconds):
@@ -76,14 +85,17 @@ def _checked_goals(target_error, decide, max_evaluations, max_seconds):
     return target_error, decide, max_evaluations, max_seconds
 
 
-def _run(models, data, seed, goals: Goals, share, prior_odds, executor, progress) -> Comparison:
+def _run(models, data, seed, goals: Goals, share, prior_odds, checkpoint, executor, progress) -> Comparison:
     odds = checked_odds(prior_odds or dict.fromkeys(models, 1.0), tuple(models))
     began = time.monotonic()
     run = Run(models, data, seed, share if isinstance(share, bool) else list(share), executor, goals)
     run.report_progress = shown = reporter(progress)
     try:
         with compilation_cache():
-            run.prepare()
+            if checkpoint is not None:
+                run.keep = lambda run: write(run, checkpoint)
+            if checkpoint is None or not resume(run, checkpoint):
+                run.prepare()
             run.loop()
             return finish(run, odds, time.monotonic() - began)
     finally:

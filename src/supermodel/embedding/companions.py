@@ -53,8 +53,8 @@ class Companions:
             return function(visible)
         except KeyError as missing:
             raise ModelError(
-                f"the companion of {label!r} asks for the parameter {missing}, but beside model {self.names[k]!r} it may "
-                f"only depend on {sorted(visible)}: what that model owns, and the parameters listed before {label!r}."
+                f"the companion of {label!r} asks for the parameter {missing}, but beside model {self.names[k]!r} it "
+                f"may only depend on {sorted(visible)}: what that model owns, and the parameters listed before {label!r}."
             ) from None
 
     # -- checks ---------------------------------------------------------------------------------------------------

@@ -288,9 +288,9 @@ class Supermodel:
             share = float(np.mean(np.any(~(means.reshape(n, -1) > 0), axis=1)))
             if share > 0:
                 raise ModelError(
-                    f"`blend_product` takes powers of predictions, but those of model {joint.name!r} are not positive at "
-                    f"{share:.0%} of prior draws. Such points would be lost from the supermodel though not from the model, "
-                    "and the Bayes factor with them. Use `blend`, or priors that keep predictions positive."
+                    f"`blend_product` takes powers of predictions, but those of model {joint.name!r} are not positive "
+                    f"at {share:.0%} of prior draws. Such points would be lost from the supermodel though not from the "
+                    "model, and the Bayes factor with them. Use `blend`, or priors that keep predictions positive."
                 )
 
     def sample_prior(self, rng: np.random.Generator, n: int) -> np.ndarray:

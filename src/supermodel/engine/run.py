@@ -61,6 +61,7 @@ class Run:
     executor: Any = None
     goals: Goals = field(default_factory=Goals)
     report_progress: Callable[[Run], None] | None = None
+    keep: Callable[[Run], None] | None = None  # called when there is something worth a checkpoint
     pilots: list[Pilot] = field(default_factory=list)
     arms: list[Arm] = field(default_factory=list)
     spent: int = 0  # evaluations outside pilots and edges
@@ -77,7 +78,7 @@ class Run:
             self.arms.append(self._warm(i, j, gap, pair, starts, 1000 + stream))
 
     def _pilots(self) -> list[Pilot]:
-        joints = _canonical(self.models, self.data)
+        joints = canonical(self.models, self.data)
         probed = [(joint, joint.probe(np.random.default_rng(self.seed), BATCH, self.executor)) for joint in joints]
         # Models are taken in an order that depends on what they say, not on how they are listed or named:
         # swapping two models then flips the sign of ln B to the last bit.
@@ -161,23 +162,39 @@ class Run:
 
     @in_float64
     def loop(self) -> None:
-        """Blocks on whichever edge lowers the error most per evaluation, until a goal is met."""
+        """Blocks on whichever edge lowers the error most per evaluation, until a goal is met or someone stops it."""
+        try:
+            self._loop()
+        except KeyboardInterrupt:
+            if any(arm.report is None for arm in self.arms):
+                raise  # nothing to show yet
+            self.ended = "interrupted"
+        self._tell()
+
+    def _loop(self) -> None:
+        self._tell()
         for arm in self.arms:
-            self._add(arm, 2 if arm.gap.length < 0.1 else 4)  # blocks before the first estimate
+            if arm.report is None:  # else it comes from a checkpoint
+                self._add(arm, 2 if arm.gap.length < 0.1 else 4)  # blocks before the first estimate
+        self._tell()
         while not self.ended:
-            if self.report_progress is not None:
-                self.report_progress(self)
             self.ended = self._stop()
             if not self.ended:
                 arm = self._most_useful()
                 self._add(arm, max(1, len(arm.edge.blocks) // 3))
-        if self.report_progress is not None:
+                self._tell()
+
+    def _tell(self) -> None:
+        """Between blocks: a checkpoint, and a line for whoever watches."""
+        if self.keep is not None:
+            self.keep(self)
+        if self.report_progress is not None and all(arm.report is not None for arm in self.arms):
             self.report_progress(self)
 
     def _add(self, arm: Arm, blocks: int) -> None:
         for _ in range(blocks):
             arm.edge.blocks.append(arm.edge.advance(self.seed, STEPS, arm.tuning))
-            if self._over_budget():
+            if self._over_budget() and len(arm.edge.blocks) > 1:
                 break
         arm.report = examine(arm.edge, arm.tuning)
 
@@ -269,7 +286,7 @@ class Run:
         return Evidences(tuple(self.models), paths @ values, (paths * variances) @ paths.T, True)
 
 
-def _canonical(models: Mapping[str, Model], data: Any) -> list[Joint]:
+def canonical(models: Mapping[str, Model], data: Any) -> list[Joint]:
     """The models with their parameters in one common order: those that most models have first, then by name."""
     counts: dict[str, int] = {}
     for model in models.values():

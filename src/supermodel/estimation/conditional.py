@@ -35,8 +35,8 @@ class Record(NamedTuple):
         step = max(1, CHUNK // max(width, 1))
         for i in range(0, len(self.tilted), step):
             cut = slice(i, i + step)
-            rest = [None if p is None else p[cut] for p in (self.log_priors, self.gram, self.predictions)]
-            yield Record(self.tilted[cut], *rest, self.constant)
+            part = {name: p[cut] for name, p in self._asdict().items() if isinstance(p, np.ndarray)}
+            yield self._replace(**part)
 
 
 def log_sum(terms: np.ndarray) -> np.ndarray:

@@ -21,7 +21,7 @@ def counts(draws: Draws) -> Evidences:
 
     Never better than `shares`, and it needs the chains to jump between the models; its error allows for
     autocorrelation of the visits. A model that was never visited has an infinite error, its value is the one-sided
-    limit $n_k < -\ln 0.05 / (1/\tau)$, and `details["limit"]` says so for each: {name: ln Z_k below that of the model
+    limit $n_k = -\tau\ln 0.05$, and `details["limit"]` says so for each: {name: ln Z_k below that of the model
     most visited by at least this much}. The limit supposes that jumps were tried throughout with the correlation of
     the record; a sampler that cannot jump proves nothing.
     """
@@ -32,7 +32,9 @@ def counts(draws: Draws) -> Evidences:
             "Use `shares` or `line_fit`, or combine='index'."
         )
     at_corner = weights_of(draws) == 1.0
-    log_prior = np.array([np.logaddexp.reduce(coordinate.log_prior_table[w == 1.0]) for w in coordinate.table.T])
+    log_prior = np.array(
+        [np.logaddexp.reduce(np.asarray(coordinate.log_prior_table)[w == 1.0]) for w in coordinate.table.T]
+    )
     if not np.all(np.isfinite(log_prior)):
         raise SupermodelError("this ladder has no rung at some of its models, so there is nothing to count there.")
     offset = log_prior + draws.supermodel.tilt

@@ -8,7 +8,6 @@ posterior are the same, $Z = \int L\,(\pi / q)\,q$.
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -18,8 +17,6 @@ from supermodel.models.joint import Joint
 from supermodel.models.joint_space import JointSpace
 from supermodel.models.model import Model
 from supermodel.models.priors import Bijected, Quantile
-
-DF = 5.0  # of the stand-in for a prior that has no quantiles
 
 
 class ForNested(NamedTuple):
@@ -39,101 +36,103 @@ class ForNested(NamedTuple):
 
 
 class _Block(NamedTuple):
-    """Some coordinates: from the cube to them, and what the transform leaves to be added to ln L."""
+    """Some coordinates: from the cube to them, and what the transform leaves to be added to ln L. One point, traced."""
 
     where: slice
-    transform: Callable[[np.ndarray], np.ndarray]  # (n, size) of the cube -> (n, size)
-    correction: Callable[[np.ndarray], np.ndarray] | None  # (n, size) -> (n,)
+    transform: Callable[[Any], Any]  # (size,) of the cube -> (size,)
+    correction: Callable[[Any], Any] | None  # (size,) -> scalar
 
 
 @in_float64
 def to_dynesty(model: Model, data: Any = None, *, name: str = "model", seed: int = 0) -> ForNested:
     """`model` (with its data) as dynesty, UltraNest and nautilus take it."""
+    import jax
+    import jax.numpy as jnp
+
     joint = Joint(name, model, data)
     blocks = _blocks(model, np.random.default_rng(seed))
+    compiles = joint.is_traceable and getattr(model.space, "traceable", True)
 
-    def transform_at(u: np.ndarray) -> np.ndarray:
-        u = np.clip(np.atleast_2d(u), 1e-300, 1.0 - 2.0**-53)
-        return np.concatenate([b.transform(u[:, b.where]) for b in blocks], axis=1) if blocks else np.zeros((len(u), 0))
+    def transform(u):
+        u = jnp.clip(u, 1e-300, 1.0 - 2.0**-53)
+        parts = [block.transform(u[block.where]) for block in blocks]
+        return jnp.clip(jnp.nan_to_num(jnp.concatenate(parts), nan=0.0, posinf=36.0, neginf=-700.0), -700.0, 1e300)
 
+    def correction(x):
+        return sum((b.correction(x[b.where]) for b in blocks if b.correction is not None), 0.0)
+
+    one, many = jax.jit(transform), jax.jit(jax.vmap(transform))
+    traced = jax.jit(lambda x: joint.log_likelihood(x) + correction(x))
+
+    @in_float64
     def log_likelihood_at(x: np.ndarray) -> np.ndarray:
         x = np.atleast_2d(np.asarray(x, float))
-        total = joint.log_likelihood_at(x)
-        for b in blocks:
-            if b.correction is not None:
-                total = total + b.correction(x[:, b.where])
+        extra = np.asarray(jax.vmap(correction)(x)) if compiles else np.array([float(correction(row)) for row in x])
+        total = joint.log_likelihood_at(x) + extra
         return np.where(np.isnan(total), -np.inf, total)
 
+    @in_float64
+    def log_likelihood(x: np.ndarray) -> float:
+        value = float(traced(x)) if compiles else float(log_likelihood_at(x)[0])
+        return -np.inf if np.isnan(value) else value
+
     return ForNested(
-        lambda x: float(log_likelihood_at(np.asarray(x)[None])[0]),
-        lambda u: transform_at(np.asarray(u)[None])[0],
+        log_likelihood,
+        in_float64(lambda u: np.asarray(one(u))),
         joint.dimension,
         joint.space.names,
         joint.space.values_at,
         log_likelihood_at,
-        transform_at,
+        in_float64(lambda u: np.asarray(many(np.atleast_2d(u)))),
     )
 
 
 def _blocks(model: Model, rng: np.random.Generator) -> list[_Block]:
+    from jax.scipy.special import ndtri
+
     space = model.space
     if isinstance(space, JointSpace):
         whole = slice(0, space.dimension)
         if space.is_standard_normal:
-            return [_Block(whole, _normal, None)]
-        return [_stand_in(whole, space.sample_prior(rng, 4000), space.log_prior_at)]
+            return [_Block(whole, ndtri, None)]
+        return [_stand_in(whole, space.sample_prior(rng, 4000), space.log_prior)]
     blocks = []
     for name, prior in space.priors.items():
         where = space.slices[name]
-        if isinstance(prior, Quantile):
-            blocks.append(_Block(where, _normal, None))
-            continue
-        exact = _by_quantiles(prior)
-        density = partial(_density_at, prior)
-        blocks.append(_Block(where, exact, None) if exact else _stand_in(where, prior.sample(rng, 4000), density))
+        exact = ndtri if isinstance(prior, Quantile) else _by_quantiles(prior)
+        blocks.append(_Block(where, exact, None) if exact else _stand_in(where, prior.sample(rng, 4000), prior.log_density))
     return blocks
 
 
-def _normal(u: np.ndarray) -> np.ndarray:
-    from scipy.special import ndtri
-
-    return ndtri(u)
-
-
-@in_float64
-def _density_at(prior: Any, x: np.ndarray) -> np.ndarray:
-    import jax
-
-    return np.asarray(jax.vmap(prior.log_density)(x))
-
-
-def _by_quantiles(prior: Any) -> Callable[[np.ndarray], np.ndarray] | None:
+def _by_quantiles(prior: Any) -> Callable[[Any], Any] | None:
     """x from the cube through the prior's own quantile function; None if it has none or its numbers hang together."""
-    import jax
-
     if not isinstance(prior, Bijected) or prior.distribution.event_dim > 0 or prior.unconstrained_shape != prior.shape:
         return None
-    compiled = jax.jit(jax.vmap(lambda u: prior.unconstrain(prior.distribution.icdf(u.reshape(prior.shape)))))
 
-    @in_float64
-    def transform(u: np.ndarray) -> np.ndarray:
-        return np.clip(np.nan_to_num(np.asarray(compiled(u)), nan=0.0, posinf=36.0, neginf=-700.0), -700.0, 1e300)
+    def transform(u):
+        return prior.unconstrain(prior.distribution.icdf(u.reshape(prior.shape)))
 
     try:
-        middle = transform(np.full((1, prior.size), 0.5))
+        middle = np.asarray(transform(np.full(prior.size, 0.5)))
     except Exception:  # numpyro raises NotImplementedError and others where a distribution has no quantiles
         return None
     return transform if np.all(np.isfinite(middle)) else None
 
 
-def _stand_in(where: slice, draws: np.ndarray, log_density: Callable[[np.ndarray], np.ndarray]) -> _Block:
-    from scipy import stats
+def _stand_in(where: slice, draws: np.ndarray, log_density: Callable[[Any], Any]) -> _Block:
+    """Student t densities of 4 degrees of freedom, whose quantiles have a closed form, as wide as the draws and a bit more."""
+    import jax.numpy as jnp
 
     low, centre, high = np.quantile(draws, [0.16, 0.5, 0.84], axis=0)
     width = np.maximum(0.6 * (high - low), 1e-12)
-    marginal = stats.t(DF, centre, width)
 
-    def correction(x: np.ndarray) -> np.ndarray:
-        return log_density(x) - marginal.logpdf(x).sum(axis=1)
+    def transform(u):
+        root = jnp.sqrt(4 * u * (1 - u))
+        size = 2 * jnp.sqrt(jnp.maximum(jnp.cos(jnp.arccos(jnp.minimum(root, 1.0)) / 3) / root - 1, 0.0))
+        return centre + width * jnp.sign(u - 0.5) * size
 
-    return _Block(where, marginal.ppf, correction)
+    def correction(x):
+        z = (x - centre) / width
+        return log_density(x) - jnp.sum(jnp.log(0.375 / width) - 2.5 * jnp.log1p(z * z / 4))
+
+    return _Block(where, transform, correction)

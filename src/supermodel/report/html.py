@@ -20,7 +20,7 @@ from supermodel.errors import SupermodelError
 from supermodel.interpretation import interpret, shown
 from supermodel.report import plots
 from supermodel.report.methods import BIBTEX, methods
-from supermodel.report.style import FAINT, INK, PAPER, RC
+from supermodel.report.style import ALARM, FAINT, INK, PALETTE, PAPER, RC, WARN
 from supermodel.report.tables import Cells, matrix_cells, parameter_cells, prior_cells, ranking_cells, scalars
 from supermodel.report.text import WORDS, duration, odds_sentence
 from supermodel.storage import write_atomically
@@ -30,6 +30,11 @@ if TYPE_CHECKING:
 
 MOST_PARAMETERS = 6  # of each kind of plot that comes once per parameter
 MOST_MODELS = 6
+
+
+# Matplotlib writes colours in lower case; the page gives each of these variables a light and a dark value.
+_VARIABLES = {INK: "--ink", FAINT: "--faint", PAPER: "--paper", ALARM: "--fail", WARN: "--caution"}
+_VARIABLES |= {colour: f"--c{i}" for i, colour in enumerate(PALETTE)}
 
 
 class Picture(NamedTuple):
@@ -95,12 +100,12 @@ def facts(result: Comparison) -> list[tuple[str, str]]:
 def sections(result: Comparison, scale: Any) -> list[Section]:
     """All parts of the report that this result can fill."""
     many = len(result.names) > 1
-    answer = [(lambda ax: plots.bayes_factors(result, scale, ax=ax), "ln B of the best model over each other one; thick ± 1σ, thin ± 2σ.", (7.6, 0.75 + 0.42 * len(result.names)))] if many else []
+    answer = [(lambda ax: plots.bayes_factors(result, scale, ax=ax), "ln B of the best model over each other one; thick ± 1σ, thin ± 2σ.", (6.4, 0.75 + 0.42 * len(result.names)))] if many else []
     if len(result.names) > 2:
         answer.append((lambda ax: plots.matrix(result, ax=ax), "ln B of every pair with its joint error.", (5.6, 1.2 + 0.62 * len(result.names))))
     built = [_section("The answer", "Models, best first. ln Z = fit + Occam: how well the model fits on average, minus the information gained about its parameters.", [ranking_cells(result.table()), *([matrix_cells(result.matrix())] if len(result.names) > 2 else [])], answer)]
     built.append(_section("Data and predictions", "", [], _data_plots(result)))
-    built.append(_section("What drives the preference", "How much of ln B each datum would take away if it were left out.", [], [(lambda ax: plots.drivers(result.drivers(), ax=ax), "Open circles: the posterior leans too heavily on the datum for reweighting.", (7.6, 3.2))] if many else []))
+    built.append(_section("What drives the preference", "How much of ln B each datum would take away if it were left out.", [], [(lambda ax: plots.drivers(result.drivers(), ax=ax), "Open circles: the posterior leans too heavily on the datum for reweighting.", (6.4, 3.2))] if many else []))
     built.append(_section("Prior sensitivity", "ln B if a prior were wider or narrower, by reweighting the draws: no likelihood was called. Shaded where the weights fail.", [], _sensitivity_plots(result, scale) if many else []))
     built.append(_section("Posteriors", "", [parameter_cells(result)], _posterior_plots(result)))
     built.append(_section("Priors, and who shares what", "Every prior is normalised; a Bayes factor depends on it.", [prior_cells(result)], []))
@@ -111,7 +116,7 @@ def sections(result: Comparison, scale: Any) -> list[Section]:
 def _data_plots(result: Comparison) -> list:
     if not isinstance(result.data, Mapping) or np.ndim(result.data.get("x", 0)) != 1:
         return []
-    return [(lambda ax: plots.predictions(result, ax=ax), "Grey: 68% and 95% of the prediction averaged over models, without noise.", (7.6, 3.6))]
+    return [(lambda ax: plots.predictions(result, ax=ax), "Grey: 68% and 95% of the prediction averaged over models, without noise.", (6.4, 3.6))]
 
 
 def _sensitivity_plots(result: Comparison, scale: Any) -> list:
@@ -196,8 +201,8 @@ def svg(draw: Callable[[Any], Any], size: tuple[float, float]) -> Markup:
     text = re.sub(r'(<svg[^>]*?) (?:width|height)="[^"]*pt"', r"\1", text)
     text = re.sub(r'(<svg[^>]*?) (?:width|height)="[^"]*pt"', r"\1", text)
     text = re.sub(r"font: ([^;\"]*?px) [^;\"]*", r"font: \1 var(--sans)", text)
-    for colour, variable in ((INK, "--ink"), (FAINT, "--faint"), (PAPER, "--paper")):
-        text = text.replace(colour, f"var({variable})")
+    for colour, variable in _VARIABLES.items():
+        text = text.replace(colour.lower(), f"var({variable})")
     prefix = f"f{_number(text)}-"
     text = re.sub(r'(\bid=")', rf"\1{prefix}", text)
     text = re.sub(r'(url\(#|href="#)', rf"\1{prefix}", text)

@@ -107,7 +107,7 @@ def _with_metropolis(target: Target, sampler, rng, seed, chains, draws, thin, wa
     info = {"sampler": sampler, "thin": thin, "warmup": warmed, "start_evaluations": annealed.evaluations}
     info |= _acceptance(tally, tuning) | _speed(chains * draws * thin, seconds, first_block_compiles=warmed == 0)
     if powers is not None:
-        info |= _tempering(target, powers, tally, draws * thin)
+        info |= _tempering(powers, tally, draws * thin)
     return _as_draws(target, _stacked(records), {"likelihood": likelihoods, "gradient": 0}, info)
 
 
@@ -140,11 +140,11 @@ def _acceptance(tally: list, tuning: Tuning) -> dict:
     }
 
 
-def _tempering(target: Target, powers: np.ndarray, tally: list, steps: int) -> dict:
+def _tempering(powers: np.ndarray, tally: list, steps: int) -> dict:
     # Each pair of neighbours is tried at every second step.
     rates = sum(t.swapped for t in tally)[:-1] / max(steps / 2, 1)
     found = {"betas": powers.tolist(), "swap_rates": rates.tolist()}
-    warning = tempered.check_overlap(target.supermodel, rates)
+    warning = tempered.check_overlap(rates)
     return found if warning is None else found | {"warning": warning}
 
 

@@ -1,4 +1,4 @@
-r"""Where chains start: in each model's own posterior, reached by annealing $\pi_k L_k^\beta$ from the prior, $\beta = 0$.
+r"""Where chains start: in each model's own posterior, reached by annealing $\pi_k L_k^\beta$ from $\beta = 0$ to 1.
 
 Narrow posteriors in wide priors, and many-peaked ones, are missed by a chain started anywhere: a population of prior
 draws is resampled and moved at falling temperatures instead. Half of the chains (1/K of them) start in each model, so

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import numpy as np
 
-from supermodel.embedding.supermodel import Supermodel
 from supermodel.errors import SupermodelError
 from supermodel.sampling.starts import Annealed
 
@@ -28,7 +27,7 @@ def levels(annealed: Annealed, betas: np.ndarray | None = None) -> tuple[np.ndar
     return wanted, [int(np.argmin(abs(annealed.betas - b))) for b in wanted]
 
 
-def check_overlap(supermodel: Supermodel, swap_rates: np.ndarray) -> str | None:
+def check_overlap(swap_rates: np.ndarray) -> str | None:
     """A sentence if two neighbouring temperatures hardly ever swap: then nothing comes down from the prior."""
     if len(swap_rates) == 0 or np.min(swap_rates) > 0.01:
         return None

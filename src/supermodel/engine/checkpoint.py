@@ -1,0 +1,165 @@
+"""A run as arrays in a file, and back: what was killed goes on as if it had not been, to the bit.
+
+Everything random is drawn from (seed, stream, call number), so no generator needs to be stored. Models and data are not
+stored (they are code); their fingerprints are, and the likelihood is tried again at two stored points: a run is resumed
+only with what it was begun with.
+"""
+
+from __future__ import annotations
+
+import os
+from dataclasses import fields
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from supermodel.embedding.warp import Warp
+from supermodel.engine.checks import examine
+from supermodel.engine.edge import Block, Edge
+from supermodel.engine.kernels import State, Tuning
+from supermodel.engine.pilot import Pilot
+from supermodel.engine.run import CHAINS, Arm, Run, canonical
+from supermodel.engine.rungs import Gap
+from supermodel.engine.tree import pair_supermodel
+from supermodel.errors import StorageError
+from supermodel.fingerprint import fingerprint
+from supermodel.float64 import in_float64
+from supermodel.storage import load_arrays, save_arrays
+
+KIND = "checkpoint 1"
+TRIED = 2  # stored points at which a likelihood is tried again
+
+
+def identity(run: Run) -> dict[str, Any]:
+    """What must be the same for a run to be resumed."""
+    return {
+        "seed": run.seed,
+        "share": run.share,
+        "data": fingerprint(run.data),
+        "models": {name: {p: q.description for p, q in model.priors.items()} for name, model in run.models.items()},
+    }
+
+
+def write(run: Run, path: str | os.PathLike[str]) -> None:
+    """Put the run, as it stands between two blocks, into a file."""
+    groups: dict[str, dict[str, np.ndarray]] = {}
+    for i, p in enumerate(run.pilots):
+        groups[f"pilot{i}"] = {
+            "mean": np.asarray(p.warp.mean), "factor": np.asarray(p.warp.factor), "points": p.points,
+            "log_joint": p.log_joint,
+        }  # fmt: skip
+    for i, arm in enumerate(run.arms):
+        groups[f"arm{i}"] = _arm_arrays(arm)
+    attrs = {
+        "kind": KIND,
+        "identity": identity(run),
+        "spent": run.spent,
+        "pilots": [_scalars(p, ("joint", "warp", "points", "log_joint")) for p in run.pilots],
+        "arms": [_arm_attributes(arm) for arm in run.arms],
+    }
+    save_arrays(path, groups, attrs)
+
+
+def _scalars(item: Any, leave: tuple[str, ...]) -> dict[str, Any]:
+    row = {f.name: getattr(item, f.name) for f in fields(item) if f.name not in leave}
+    return {k: v if isinstance(v, str | list) else float(v) if isinstance(v, float) else int(v) for k, v in row.items()} | {
+        "name": item.name
+    }
+
+
+def _arm_arrays(arm: Arm) -> dict[str, np.ndarray]:
+    state, edge = arm.edge.state, arm.edge
+    arrays = {f"state_{name}": np.asarray(value) for name, value in state._asdict().items()}
+    arrays |= {"table": np.asarray(arm.tuning.table), "log_prior": np.asarray(arm.tuning.log_prior)}
+    if edge.blocks:
+        record = edge.record()
+        arrays |= {"u": record.u, "log_joints": record.log_joints, "rung": record.rung}
+        arrays["acceptances"] = np.array([b.acceptance for b in edge.blocks])
+    return arrays
+
+
+def _arm_attributes(arm: Arm) -> dict[str, Any]:
+    edge = arm.edge
+    return {
+        "first": arm.first,
+        "second": -1 if arm.second is None else arm.second,
+        "gap": list(map(float, arm.gap)),
+        "kernel": edge.kernel,
+        "stream": edge.stream,
+        "calls": edge.calls,
+        "evaluations": edge.evaluations,
+        "gradients": edge.gradients,
+        "step": float(arm.tuning.step),
+        "leapfrogs": int(arm.tuning.leapfrogs),
+    }
+
+
+@in_float64
+def resume(run: Run, path: str | os.PathLike[str]) -> bool:
+    """Fill `run` from the file if there is one; refuse one that belongs to another run."""
+    if not Path(path).exists():
+        return False
+    groups, attrs = load_arrays(path)
+    if attrs.get("kind") != KIND:
+        raise StorageError(
+            f"{str(path)!r} is a file of supermodel, but not a checkpoint that this version can resume (it says "
+            f"{attrs.get('kind')!r}, not {KIND!r}). Give another path to `checkpoint`, or remove the file."
+        )
+    _same_run(run, attrs["identity"], path)
+    joints = {joint.name: joint for joint in canonical(run.models, run.data)}
+    for i, row in enumerate(attrs["pilots"]):
+        g = groups[f"pilot{i}"]
+        joint = joints[row.pop("name")]
+        notes = [tuple(note) for note in row.pop("notes")]
+        pilot = Pilot(joint, Warp(g["mean"], g["factor"]), g["points"], g["log_joint"], notes=notes, **row)
+        _same_likelihood(pilot, path, run.executor)
+        run.pilots.append(pilot)
+    run.spent = attrs["spent"]
+    run.arms = [_restored_arm(run, groups[f"arm{i}"], row) for i, row in enumerate(attrs["arms"])]
+    return True
+
+
+def _same_run(run: Run, stored: dict[str, Any], path) -> None:
+    now = identity(run)
+    differ = [key for key in now if now[key] != stored.get(key)]
+    if differ:
+        told = "; ".join(f"{key}: {stored.get(key)!r} then, {now[key]!r} now" for key in differ)
+        raise StorageError(
+            f"the checkpoint {str(path)!r} belongs to another run: {told}. Mixing the two would give a wrong answer. "
+            "Give another path to `checkpoint`, or remove the file to begin anew."
+        )
+
+
+def _same_likelihood(pilot: Pilot, path, executor) -> None:
+    if pilot.joint.dimension == 0:
+        return
+    points = pilot.points[:TRIED]
+    now = pilot.joint.log_joint_at(points, executor)
+    if not np.allclose(now, pilot.log_joint[:TRIED], rtol=1e-9, atol=1e-9):
+        raise StorageError(
+            f"the checkpoint {str(path)!r} belongs to another run: at a stored point the log density of model "
+            f"{pilot.name!r} was {pilot.log_joint[0]:.10g} and is now {now[0]:.10g}, so its likelihood has changed. "
+            "Give another path to `checkpoint`, or remove the file to begin anew."
+        )
+
+
+def _restored_arm(run: Run, g: dict[str, np.ndarray], row: dict[str, Any]) -> Arm:
+    second = None if row["second"] < 0 else row["second"]
+    pair = pair_supermodel(run.pilots[row["first"]], None if second is None else run.pilots[second], run.share)
+    edge = Edge(pair, row["kernel"], CHAINS, row["stream"], run.executor)
+    edge.state = State(*(g[f"state_{name}"] for name in State._fields))
+    edge.calls, edge.evaluations, edge.gradients = row["calls"], row["evaluations"], row["gradients"]
+    if "u" in g:
+        n = len(g["acceptances"])
+        parts = [np.split(g[name], n, axis=1) for name in ("u", "log_joints", "rung")]
+        edge.blocks = [
+            Block(u, j, r, float(a)) for u, j, r, a in zip(*parts, g["acceptances"], strict=True)
+        ]
+    tuning = Tuning(g["table"], g["log_prior"], row["step"], row["leapfrogs"])
+    arm = Arm(row["first"], second, edge, Gap(*row["gap"]), tuning)
+    if edge.blocks:
+        arm.report = examine(edge, tuning)
+    return arm
+
+

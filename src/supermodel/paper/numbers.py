@@ -1,0 +1,164 @@
+r"""One number of the paper, ours beside it, and whether they agree.
+
+The criterion, stated on the page: ours agrees if $|ours - exact| < 3$ errors, or within the stated tolerance where ours
+has no sampling error, or inside the stated bounds where only an inequality is claimed. The paper's value agrees if the
+exact value lies within its own errors (of its last digit, where it gives none).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from supermodel.estimation.estimate import Estimate
+
+SIGMAS = 3.0
+
+
+@dataclass(frozen=True)
+class Quoted:
+    """What the paper says: a value with its errors, or a statement that holds or does not."""
+
+    text: str
+    value: float | None = None
+    plus: float = 0.0
+    minus: float = 0.0
+    holds: bool | None = None  # of a statement without a value
+
+    def agrees_with(self, exact: float | None) -> bool | None:
+        if self.value is None or exact is None:
+            return self.holds
+        return self.value - self.minus <= exact <= self.value + self.plus
+
+
+def quoted(value: float, plus: float, minus: float | None = None) -> Quoted:
+    """The paper's value +plus -minus.
+
+    >>> quoted(4.83, 0.21, 0.19).text
+    '4.83 +0.21 −0.19'
+    """
+    if minus is None or minus == plus:
+        return Quoted(f"{value} ± {plus:.2g}" if plus < 0.1 else f"{value} ± {plus:.2f}", value, plus, plus)
+    return Quoted(f"{value} +{plus:.2f} −{minus:.2f}", value, plus, minus)
+
+
+@dataclass(frozen=True)
+class Number:
+    """A quantity of a checklist row: what the paper has, what is exact, what we found, and at what cost."""
+
+    row: str
+    label: str
+    ours: float
+    error: float | None = None  # standard error of ours; None if it has none
+    exact: float | None = None
+    tolerance: float = 0.0  # of |ours - exact| where there is no error
+    bounds: tuple[float, float] | None = None  # where only an inequality is claimed
+    paper: Quoted | None = None
+    evaluations: int | None = None  # likelihood evaluations
+    remark: str = ""
+
+    @property
+    def agrees(self) -> bool | None:
+        """Ours against the exact value; None if there is nothing to hold it against."""
+        if self.bounds is not None:
+            return self.bounds[0] <= self.ours <= self.bounds[1]
+        if self.exact is None:
+            return None
+        if not math.isfinite(self.ours):
+            return False
+        allowed = self.tolerance if self.error is None else SIGMAS * self.error
+        return abs(self.ours - self.exact) <= allowed
+
+    @property
+    def paper_agrees(self) -> bool | None:
+        """The paper's value against the exact one."""
+        return None if self.paper is None else self.paper.agrees_with(self.exact)
+
+    def shown(self) -> str:
+        """Ours with its error."""
+        return plain(self.ours) if self.error is None else format(Estimate(self.ours, self.error), "")
+
+    def shown_exact(self) -> str:
+        """The exact value, to the digits that matter beside ours, or the bounds."""
+        if self.bounds is not None:
+            low, high = self.bounds
+            return f"> {plain(low)}" if math.isinf(high) else f"< {plain(high)}" if math.isinf(low) else f"{plain(low)} to {plain(high)}"
+        if self.exact is None:
+            return ""
+        if self.error is None:
+            return plain(self.exact)
+        return f"{self.exact:.{min(Estimate(self.ours, self.error).decimals + 1, 10)}f}"
+
+    def as_dict(self) -> dict[str, Any]:
+        """Plain data for numbers.json; what is not finite becomes None."""
+        paper = None if self.paper is None else {"text": self.paper.text, "value": self.paper.value,
+                                                 "plus": self.paper.plus, "minus": self.paper.minus}  # fmt: skip
+        return {
+            "row": self.row, "label": self.label, "paper": paper, "exact": _finite(self.exact),
+            "ours": _finite(self.ours), "error": _finite(self.error), "tolerance": self.tolerance,
+            "bounds": None if self.bounds is None else [_finite(b) for b in self.bounds],
+            "evaluations": self.evaluations, "agrees": self.agrees, "paper_agrees": self.paper_agrees,
+            "remark": self.remark,
+        }  # fmt: skip
+
+
+def _finite(value: float | None) -> float | None:
+    return None if value is None or not math.isfinite(value) else float(value)
+
+
+def plain(value: float) -> str:
+    """A number as a reader wants it: up to ten digits where they matter, powers of ten where it is tiny or huge.
+
+    >>> plain(4.8792471984), plain(11.5559), plain(3.2e-12)
+    ('4.8792471984', '11.5559', '3.2e-12')
+    """
+    if value == 0 or not math.isfinite(value):
+        return f"{value:g}"
+    if abs(value) >= 1e7 or abs(value) < 1e-4:
+        return f"{value:.2g}"
+    if float(value).is_integer():
+        return f"{value:.0f}"
+    return f"{value:.11g}" if abs(value - round(value, 4)) > 1e-9 and abs(value) < 1000 else f"{round(value, 4):g}"
+
+
+def measured(row: str, label: str, estimate: Estimate, exact: float | None = None, **more: Any) -> Number:
+    """A number with a sampling error."""
+    return Number(row, label, estimate.value, estimate.error, exact, **more)
+
+
+@dataclass(frozen=True, eq=False)
+class Picture:
+    """A figure with its name (that of the file), title and caption."""
+
+    name: str
+    title: str
+    caption: str
+    figure: Any  # matplotlib.figure.Figure
+
+
+@dataclass(frozen=True, eq=False)
+class Part:
+    """What one experiment gives: its numbers and its figures, with a heading and a sentence or two."""
+
+    title: str
+    text: str
+    numbers: Sequence[Number]
+    pictures: Sequence[Picture] = field(default_factory=tuple)
+
+
+Experiment = Callable[[Any], Part]  # of the runs
+
+
+def tally(numbers: Sequence[Number]) -> dict[str, int]:
+    """How many numbers there are, how many can be checked and agree, and the same for the paper's."""
+    checked = [n for n in numbers if n.agrees is not None]
+    of_paper = [n for n in numbers if n.paper_agrees is not None]
+    return {
+        "numbers": len(numbers),
+        "checked": len(checked),
+        "agree": sum(bool(n.agrees) for n in checked),
+        "paper": len(of_paper),
+        "paper_agree": sum(bool(n.paper_agrees) for n in of_paper),
+    }
