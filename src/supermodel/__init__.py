@@ -6,6 +6,8 @@ The whole public surface. Names are imported when they are first used, so `impor
 from __future__ import annotations
 
 import importlib
+import sys
+import types
 from typing import TYPE_CHECKING, Any
 
 __version__ = "0.1.0"
@@ -13,6 +15,18 @@ __version__ = "0.1.0"
 _HOMES = {
     "Model": "supermodel.models.model",
     "Gaussian": "supermodel.models.noise",
+    "StudentT": "supermodel.models.noise",
+    "Poisson": "supermodel.models.noise",
+    "Binomial": "supermodel.models.noise",
+    "from_numpyro": "supermodel.models.from_numpyro",
+    "from_pymc": "supermodel.models.from_pymc",
+    "from_bilby": "supermodel.models.from_bilby",
+    "from_unit_cube": "supermodel.models.from_unit_cube",
+    "from_log_density": "supermodel.models.from_log_density",
+    "from_chains": "supermodel.models.from_chains",
+    "to_dynesty": "supermodel.models.to_nested",
+    "crosscheck": "supermodel.crosscheck",
+    "read_spec": "supermodel.spec",
     "Supermodel": "supermodel.embedding.supermodel",
     "coordinate": "supermodel.embedding.coordinate",
     "sample": "supermodel.sampling.sample",
@@ -38,16 +52,28 @@ if TYPE_CHECKING:
     from supermodel.calibration import calibrate as calibrate
     from supermodel.compare import compare as compare
     from supermodel.compare import evidence as evidence
+    from supermodel.crosscheck import crosscheck as crosscheck
     from supermodel.embedding import coordinate as coordinate
     from supermodel.embedding.supermodel import Supermodel as Supermodel
     from supermodel.errors import SupermodelError as SupermodelError
     from supermodel.estimation.estimate import Estimate as Estimate
     from supermodel.estimation.estimate import Evidences as Evidences
+    from supermodel.models.from_bilby import from_bilby as from_bilby
+    from supermodel.models.from_chains import from_chains as from_chains
+    from supermodel.models.from_log_density import from_log_density as from_log_density
+    from supermodel.models.from_numpyro import from_numpyro as from_numpyro
+    from supermodel.models.from_pymc import from_pymc as from_pymc
+    from supermodel.models.from_unit_cube import from_unit_cube as from_unit_cube
     from supermodel.models.model import Model as Model
+    from supermodel.models.noise import Binomial as Binomial
     from supermodel.models.noise import Gaussian as Gaussian
+    from supermodel.models.noise import Poisson as Poisson
+    from supermodel.models.noise import StudentT as StudentT
+    from supermodel.models.to_nested import to_dynesty as to_dynesty
     from supermodel.result import Comparison as Comparison
     from supermodel.sampling.draws import Draws as Draws
     from supermodel.sampling.sample import sample as sample
+    from supermodel.spec import read_spec as read_spec
     from supermodel.verdict import Verdict as Verdict
 
 
@@ -63,3 +89,14 @@ def __getattr__(name: str) -> Any:
 
 def __dir__() -> list[str]:
     return __all__
+
+
+class _Package(types.ModuleType):
+    """Python binds a submodule to its package when it is imported; `supermodel.compare` must stay the function."""
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        if not (isinstance(value, types.ModuleType) and _HOMES.get(name) == f"supermodel.{name}" and name != "exact"):
+            super().__setattr__(name, value)
+
+
+sys.modules[__name__].__class__ = _Package

@@ -153,7 +153,11 @@ class Comparison:
 
     def log_bayes_factor(self, first: str, second: str) -> Estimate:
         """ln Z_first - ln Z_second; `.log10` has it in decimal logarithms."""
-        return self.evidences.log_bayes_factor(first, second)
+        if first == second:
+            self.evidences.index(first)
+            return Estimate(0.0, 0.0)  # exactly, however little is known of the evidence itself
+        with np.errstate(invalid="ignore"):
+            return self.evidences.log_bayes_factor(first, second)
 
     def log_evidence(self, name: str) -> Estimate:
         """ln Z of one model."""
@@ -176,7 +180,8 @@ class Comparison:
         r"""Standard errors of the probabilities: $\partial p_k / \partial \ln Z_j = p_k (\delta_{kj} - p_j)$."""
         p = np.array(list(self.probabilities_for(prior_odds or self.prior_odds).values()))
         slope = np.diag(p) - np.outer(p, p)
-        variance = np.einsum("kj,ji,ki->k", slope, self.evidences.covariance, slope)
+        with np.errstate(invalid="ignore"):
+            variance = np.einsum("kj,ji,ki->k", slope, self.evidences.covariance, slope)
         return {name: float(e) for name, e in zip(self.names, np.sqrt(np.maximum(variance, 0.0)), strict=True)}
 
     def matrix(self) -> Matrix:

@@ -54,7 +54,7 @@ class Companions:
         except KeyError as missing:
             raise ModelError(
                 f"the companion of {label!r} asks for the parameter {missing}, but beside model {self.names[k]!r} it "
-                f"may only depend on {sorted(visible)}: what that model owns, and the parameters listed before {label!r}."
+                f"may only depend on {sorted(visible)}: what that model owns, and parameters listed before {label!r}."
             ) from None
 
     # -- checks ---------------------------------------------------------------------------------------------------

@@ -109,6 +109,8 @@ class Joint:
         """Prior draws and ln L there; refuses NaN and +inf (minus infinity is legal)."""
         points = self.space.sample_prior(rng, n)
         values = self.log_likelihood_at(points, executor)
+        if np.all(np.isneginf(values)):
+            points, values = self._look_further(rng, points, values, executor)
         if np.any(np.isnan(values)):
             where = {k: np.round(v[np.isnan(values)][0], 6).tolist() for k, v in self.space.values_at(points).items()}
             raise ModelError(
@@ -119,6 +121,20 @@ class Joint:
         if np.any(np.isposinf(values)):
             raise ModelError(f"the log likelihood of model {self.name!r} is +inf at a prior draw: the data would be certain.")
         return points, values
+
+    def _look_further(self, rng, points, values, executor, batches: int = 15):
+        """More prior draws, in search of one that the likelihood allows."""
+        n = len(points)
+        for _ in range(batches):
+            points = self.space.sample_prior(rng, n)
+            values = self.log_likelihood_at(points, executor)
+            if not np.all(np.isneginf(values)):
+                return points, values
+        raise ModelError(
+            f"the log likelihood of model {self.name!r} is -inf at all of {n * (batches + 1)} prior draws: the data are "
+            "impossible under it, or possible only in a sliver of its prior. Check the units of data and parameters, "
+            "or narrow the prior to where the likelihood is not zero."
+        )
 
 
 class _Likelihood:

@@ -77,8 +77,13 @@ class Number:
         return None if self.paper is None else self.paper.agrees_with(self.exact)
 
     def shown(self) -> str:
-        """Ours with its error."""
-        return plain(self.ours) if self.error is None else format(Estimate(self.ours, self.error), "")
+        """Ours with its error, or to the digits that its tolerance asks for."""
+        return self._plain(self.ours) if self.error is None else format(Estimate(self.ours, self.error), "")
+
+    def _plain(self, value: float) -> str:
+        if not (0 < self.tolerance < 1) or value == 0 or abs(value) < 10 * self.tolerance or not math.isfinite(value):
+            return plain(value)
+        return f"{value:.{math.ceil(-math.log10(self.tolerance)) + 1}f}"
 
     def shown_exact(self) -> str:
         """The exact value, to the digits that matter beside ours, or the bounds."""
@@ -88,7 +93,7 @@ class Number:
         if self.exact is None:
             return ""
         if self.error is None:
-            return plain(self.exact)
+            return self._plain(self.exact)
         return f"{self.exact:.{min(Estimate(self.ours, self.error).decimals + 1, 10)}f}"
 
     def as_dict(self) -> dict[str, Any]:
@@ -109,18 +114,16 @@ def _finite(value: float | None) -> float | None:
 
 
 def plain(value: float) -> str:
-    """A number as a reader wants it: up to ten digits where they matter, powers of ten where it is tiny or huge.
+    """A number to four digits, whole numbers as they are, powers of ten where it is tiny or huge.
 
-    >>> plain(4.8792471984), plain(11.5559), plain(3.2e-12)
-    ('4.8792471984', '11.5559', '3.2e-12')
+    >>> plain(11.5559), plain(3.24e-12), plain(1e8)
+    ('11.56', '3.2e-12', '1e+08')
     """
     if value == 0 or not math.isfinite(value):
         return f"{value:g}"
     if abs(value) >= 1e7 or abs(value) < 1e-4:
         return f"{value:.2g}"
-    if float(value).is_integer():
-        return f"{value:.0f}"
-    return f"{value:.11g}" if abs(value - round(value, 4)) > 1e-9 and abs(value) < 1000 else f"{round(value, 4):g}"
+    return f"{value:.0f}" if float(value).is_integer() else f"{value:.4g}"
 
 
 def measured(row: str, label: str, estimate: Estimate, exact: float | None = None, **more: Any) -> Number:

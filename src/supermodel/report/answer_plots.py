@@ -31,10 +31,15 @@ def bayes_factors(result: Comparison, scale: Any = "trotta", *, ax: Axes) -> Axe
     far = max([last * 1.6] + [e.interval(2)[1] * 1.08 for e in values if e.value < 4 * last and np.isfinite(e.error)])
     ax.set_xlim(-0.5 * last if any(e.interval(2)[0] < 0 for e in values) else 0.0, far)
     edges = [*words.thresholds, far]
+    room = ax.figure.get_figwidth() * 72 * 0.62 / far  # points per unit of ln B, about
+    crowded = any((edges[i + 1] - edges[i]) * room < 4.3 * len(word) + 4 for i, word in enumerate(words.words))
     for i, word in enumerate(words.words):
         ax.axvspan(edges[i], edges[i + 1], color=FAINT, alpha=0.06 + 0.09 * i, linewidth=0, zorder=0)
-        where = 0.5 * (edges[i] + edges[i + 1])
-        ax.annotate(word, (where, 1.0), xycoords=("data", "axes fraction"), xytext=(0, 3), textcoords="offset points", ha="center", fontsize=7.5, color=INK, rotation=0 if len(words.words) < 5 else 20)
+        lift = 11 if crowded and i % 2 == 0 else 3
+        ax.annotate(
+            word, (0.5 * (edges[i] + edges[i + 1]), 1.0), xycoords=("data", "axes fraction"), xytext=(0, lift),
+            textcoords="offset points", ha="center", fontsize=7.5, color=INK,
+        )  # fmt: skip
     for row, (name, e) in enumerate(zip(others, values, strict=True)):
         _interval(ax, result, best, name, e, row, far)
     ax.set_yticks(range(len(others)), [f"{shortened(best)} over {shortened(n)}" for n in others])
@@ -42,8 +47,9 @@ def bayes_factors(result: Comparison, scale: Any = "trotta", *, ax: Axes) -> Axe
     ax.tick_params(axis="y", length=0)
     ax.spines["left"].set_visible(False)
     ax.set_xticks([round(t, 2) for t in words.thresholds])
-    ax.set_xlabel(f"ln B   (bands: {words.name})")
-    stamp(ax, result.verdict.level if result.verdict.level == "fail" else "ok")
+    level = result.verdict.level
+    ax.set_xlabel(f"ln B   (bands: {words.name})" + ("" if level == "ok" else f"   verdict: {level.upper()}"))
+    stamp(ax, level if level == "fail" else "ok")
     return ax
 
 

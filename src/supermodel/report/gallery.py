@@ -57,7 +57,7 @@ def polynomials() -> Comparison:
 
 
 def calibration() -> Any:
-    """Is a level zero, or not? Simulated 30 times from each model."""
+    """Is a level zero, or not? Simulated ten times from each model."""
     import numpy as np
     from scipy import stats
 
@@ -72,7 +72,7 @@ def calibration() -> Any:
         "nothing": Model({}, lambda p, y: log_likelihood({}, y)[0]),
     }
     simulate = {name: lambda p, y, rng: p.get("level", 0.0) + rng.standard_normal(8) for name in models}
-    return calibrate(models, n=30, simulate=simulate, target_error=0.2, progress=False)
+    return calibrate(models, n=10, simulate=simulate, target_error=0.2, progress=False)
 
 
 def pictures() -> dict[str, Callable[[], Axes]]:

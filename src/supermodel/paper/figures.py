@@ -1,0 +1,102 @@
+"""How the figures look: one palette, direct labels, no clutter; and how they are written."""
+
+from __future__ import annotations
+
+import io
+import os
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+# Okabe and Ito's palette, which colour-blind readers can tell apart.
+BLUE, ORANGE, GREEN, RED, SKY, PURPLE = "#0072b2", "#e69f00", "#009e73", "#d55e00", "#56b4e9", "#cc79a7"
+# Neutral colours that the page exchanges for those of a dark theme: no other ink may use them.
+INK, MUTED, RULE, PAPER = "#1b1b1d", "#6b6b70", "#e3e3e6", "#fffffe"
+
+STYLE = {
+    "figure.facecolor": PAPER, "axes.facecolor": PAPER, "savefig.facecolor": PAPER,
+    "axes.edgecolor": MUTED, "axes.labelcolor": INK, "text.color": INK, "xtick.color": MUTED, "ytick.color": MUTED,
+    "xtick.labelcolor": INK, "ytick.labelcolor": INK, "axes.linewidth": 0.8,
+    "axes.spines.top": False, "axes.spines.right": False, "axes.grid": False,
+    "grid.color": RULE, "grid.linewidth": 0.8, "axes.axisbelow": True,
+    "font.family": "DejaVu Sans", "font.size": 10, "axes.labelsize": 10.5, "axes.titlesize": 11, "axes.titlelocation": "left",
+    "axes.titleweight": "bold", "lines.linewidth": 2.0, "legend.frameon": False, "legend.fontsize": 9.5,
+    "svg.fonttype": "path", "axes.unicode_minus": True, "xtick.labelsize": 9.5, "ytick.labelsize": 9.5,
+}  # fmt: skip
+
+
+def canvas(width: float = 7.0, height: float = 4.2, rows: int = 1, columns: int = 1, **options: Any) -> tuple[Any, Any]:
+    """A figure in the house style with its axes; never shown, so no window system is touched."""
+    import matplotlib as mpl
+    from matplotlib.backends.backend_agg import FigureCanvasAgg
+    from matplotlib.figure import Figure
+
+    with mpl.rc_context(STYLE):
+        figure = Figure(figsize=(width, height), layout="constrained")
+        FigureCanvasAgg(figure)
+        return figure, figure.subplots(rows, columns, **options)
+
+
+def say(ax: Any, x: float, y: float, text: str, colour: str = INK, **options: Any) -> None:
+    """A direct label: text in the colour of what it names."""
+    options = {"fontsize": 9.5, "va": "center", "ha": "left"} | options
+    ax.text(x, y, text, color=colour, **options)
+
+
+def vertical(ax: Any, x: float, text: str, colour: str, height: float = 0.97, **options: Any) -> None:
+    """A dotted vertical line with its name beside its top."""
+    ax.axvline(x, color=colour, linestyle=(0, (2, 2)), linewidth=1.6, zorder=1)
+    options = {"ha": "left", "va": "top", "fontsize": 9.5} | options
+    pad = " " if options["ha"] == "left" else ""
+    ax.text(x, height, pad + text + (" " if not pad else ""), color=colour, transform=ax.get_xaxis_transform(), **options)
+
+
+def likelihood_curve(ax: Any, details: dict, colour: str, fill: bool = True) -> None:
+    """The normalised likelihood of ln B21 from the details of a line fit (which are of ln B12)."""
+    grid, curve = -details["grid"][::-1], details["curve"][::-1]
+    ax.plot(grid, curve, color=colour)
+    if fill:
+        low, high = sorted(-x for x in details["interval"])
+        inside = (grid >= low) & (grid <= high)
+        ax.fill_between(grid[inside], curve[inside], color=colour, alpha=0.18, linewidth=0)
+    ax.set_ylim(bottom=0)
+
+
+def bars(ax: Any, edges: np.ndarray, heights: np.ndarray, colour: str, outline: bool = False) -> None:
+    """A histogram from edges and heights: filled, or as an outline that leaves room for another."""
+    if outline:
+        ax.stairs(heights, edges, color=colour, linewidth=1.4)
+    else:
+        ax.stairs(heights, edges, color=colour, alpha=0.28, fill=True, linewidth=0)
+
+
+def write_atomically(path: Path, content: bytes | str) -> None:
+    """The whole file or none of it: written beside its place, then renamed into it."""
+    part = path.with_name(f".{path.name}.{os.getpid()}.part")
+    try:
+        part.write_bytes(content.encode() if isinstance(content, str) else content)
+        part.replace(path)
+    finally:
+        part.unlink(missing_ok=True)
+
+
+def svg_of(figure: Any, name: str) -> str:
+    """The figure as SVG text; `name` keeps the ids of several in one page apart. Same figure, same text."""
+    import matplotlib as mpl
+
+    buffer = io.StringIO()
+    with mpl.rc_context(STYLE | {"svg.hashsalt": name}):
+        figure.savefig(buffer, format="svg", metadata={"Date": None, "Creator": None})
+    text = buffer.getvalue()
+    return text[text.index("<svg") :]
+
+
+def png_of(figure: Any, dpi: int = 150) -> bytes:
+    """The figure as a PNG."""
+    import matplotlib as mpl
+
+    buffer = io.BytesIO()
+    with mpl.rc_context(STYLE):
+        figure.savefig(buffer, format="png", dpi=dpi, metadata={"Software": None})
+    return buffer.getvalue()
