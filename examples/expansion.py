@@ -1,4 +1,4 @@
-"""Expansion models on chronometer-like data, written as formulas in `expansion.toml`; evidences by quadrature beside it."""
+"""Expansion models on chronometer-like data, as formulas in `expansion.toml`; evidences by quadrature beside it."""
 
 from pathlib import Path
 

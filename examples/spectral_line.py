@@ -19,9 +19,9 @@ models = {
     "continuum": sm.Model(continuum, predict=lambda p, x: p["level"] + p["tilt"] * x),
     "continuum and line": sm.Model(
         continuum | line,
-        predict=lambda p, x: p["level"]
-        + p["tilt"] * x
-        + p["height"] * jnp.exp(-0.5 * ((x - p["centre"]) / p["width"]) ** 2),
+        predict=lambda p, x: (
+            p["level"] + p["tilt"] * x + p["height"] * jnp.exp(-0.5 * ((x - p["centre"]) / p["width"]) ** 2)
+        ),
     ),
 }
 

@@ -23,7 +23,7 @@ POWERS = {"a": 0, "b": 1, "c": 2}
 def made_data(n: int = 24, seed: int = 5) -> dict[str, np.ndarray]:
     rng = np.random.default_rng(seed)
     x = np.linspace(-1, 1.4, n)
-    return {"x": x, "y": 0.4 + 0.7 * x + 0.35 * x**2 + 0.6 * rng.standard_normal(n), "sigma": np.full(n, 0.6)}
+    return {"x": x, "y": 0.4 + 0.7 * x + 0.7 * x**2 + 0.6 * rng.standard_normal(n), "sigma": np.full(n, 0.6)}
 
 
 def exact(data, names: str, **sd: float) -> LinearGaussian:

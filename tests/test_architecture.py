@@ -36,7 +36,7 @@ FLOW = (
     ("crosscheck",),
     ("report",),
     ("paper",),
-    ("spec", "formula", "spec_prior", "spec_source", "file", "demo", "terminal"),
+    ("spec", "grammar", "formula", "spec_prior", "spec_source", "file", "demo", "terminal"),
     ("cli", "__main__"),
 )
 RANK = {name: rank for rank, names in enumerate(FLOW) for name in names}

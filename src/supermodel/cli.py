@@ -85,13 +85,15 @@ def _parser() -> argparse.ArgumentParser:
 
     sub = command("reproduce", _reproduce, "run every experiment of the paper")
     sub.add_argument("--fast", action="store_true", help="smaller versions, about two minutes")
-    sub.add_argument("--out", type=Path, default=Path("reproduction"), metavar="DIR", help="folder (default: reproduction)")
+    sub.add_argument(
+        "--out", type=Path, default=Path("reproduction"), metavar="DIR", help="folder (default: reproduction)"
+    )
     return parser
 
 
 def _file_argument(sub: argparse.ArgumentParser) -> None:
-    sub.add_argument("file", type=Path, metavar="FILE.toml|FILE.py",
-                     help="TOML: data, noise, formulas and priors; Python: defines `models` and perhaps `data`")  # fmt: skip
+    text = "TOML: data, noise, formulas and priors; Python: defines `models` and perhaps `data`"
+    sub.add_argument("file", type=Path, metavar="FILE.toml|FILE.py", help=text)
 
 
 def _run_options(sub: argparse.ArgumentParser) -> None:
@@ -158,7 +160,15 @@ def _check(args: argparse.Namespace) -> int:
     if args.json:
         _dump({"models": rows})
         return 0
-    header = ("model", "parameters", "dimension", "likelihood", "possible draws", "best ln L of 64 draws", "ms per call")
+    header = (
+        "model",
+        "parameters",
+        "dimension",
+        "likelihood",
+        "possible draws",
+        "best ln L of 64 draws",
+        "ms per call",
+    )
     texts = tuple(tuple(str(value) for value in row.values()) for row in rows)
     print(Cells(header, texts, frozenset({0, 1, 3})).text())
     if len(file.models) > 1:
@@ -186,7 +196,8 @@ def _probe(name: str, model: Any, data: Any) -> dict[str, Any]:
     possible = float(np.mean(np.isfinite(values)))
     best = float(values.max())
     return {
-        "model": name, "parameters": ", ".join(model.space.names) or "-", "dimension": joint.dimension, "likelihood": kind,
+        "model": name, "parameters": ", ".join(model.space.names) or "-", "dimension": joint.dimension,
+        "likelihood": kind,
         "possible": f"{possible:.0%}", "best": float(f"{best:.6g}") if np.isfinite(best) else None,
         "milliseconds": float(f"{1000 * seconds:.2g}"),
     }  # fmt: skip
@@ -246,7 +257,9 @@ def _load(path: Path) -> Comparison:
     import supermodel
 
     if path.suffix in (".toml", ".py"):
-        raise SupermodelError(f"{path} describes a comparison; a stored result is needed. Make one: supermodel compare {path} --out DIR")
+        raise SupermodelError(
+            f"{path} describes a comparison; a stored result is needed. Make one: supermodel compare {path} --out DIR"
+        )
     return supermodel.load(path)
 
 

@@ -52,7 +52,10 @@ class Crosscheck:
         lines += [f"{name:<{width}}  {self.ours[name]!s:>20}  {self.theirs[name]!s:>20}" for name in self.names]
         calls = sum(self.evaluations.values())
         lines.append(f"likelihood calls: {self.our_evaluations} here, {calls} by {self.peer}")
-        lines.append(f"disagreement of ln B: {self.sigmas:.1f} sigma (p = {self.p_value:.2g}); " + ("they agree" if self.agrees else "THEY DISAGREE"))
+        lines.append(
+            f"disagreement of ln B: {self.sigmas:.1f} sigma (p = {self.p_value:.2g}); "
+            + ("they agree" if self.agrees else "THEY DISAGREE")
+        )
         return "\n".join(lines)
 
     __repr__ = __str__
@@ -77,7 +80,8 @@ def crosscheck(
     if models is None or set(models) != set(result.names):
         raise SupermodelError(
             f"the models {list(result.names)} are needed to run them again; this result holds "
-            f"{list(models) if models else 'none, since it was loaded from a file'}. Give models={{name: Model}} and data."
+            f"{list(models) if models else 'none, since it was loaded from a file'}. Give models={{name: Model}} and "
+            "data."
         )
     _need(with_)
     theirs, calls = {}, {}

@@ -52,7 +52,9 @@ def _from_python(path: Path) -> File:
         raise
     except (Exception, SystemExit) as error:
         frames = [frame for frame in traceback.extract_tb(error.__traceback__) if frame.filename == str(path)]
-        line = getattr(error, "lineno", None) if isinstance(error, SyntaxError) else frames[-1].lineno if frames else None
+        line = (
+            getattr(error, "lineno", None) if isinstance(error, SyntaxError) else frames[-1].lineno if frames else None
+        )
         where = f"{path}, line {line}" if line else f"{path}"
         raise SupermodelError(f"{where}: {type(error).__name__}: {error}") from error
     finally:
@@ -65,10 +67,13 @@ def _from_python(path: Path) -> File:
         )
     options = getattr(module, "options", {})
     if not isinstance(options, Mapping):
-        raise SupermodelError(f"{path}: `options` must be a dict of arguments of compare; it is {type(options).__name__}.")
+        raise SupermodelError(
+            f"{path}: `options` must be a dict of arguments of compare; it is {type(options).__name__}."
+        )
     known = set(inspect.signature(compare).parameters) - {"models", "data"}
     if set(options) - known:
         raise SupermodelError(
-            f"{path}: `options` has {sorted(set(options) - known)}, which compare does not take; it takes {sorted(known)}."
+            f"{path}: `options` has {sorted(set(options) - known)}, which compare does not take; it takes "
+            f"{sorted(known)}."
         )
     return File(models, getattr(module, "data", None), dict(options))

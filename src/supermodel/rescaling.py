@@ -148,8 +148,9 @@ def is_cut_off(old: Any, new: Any, values: np.ndarray, weights: np.ndarray) -> b
     else:
         sd = float(np.sqrt(np.sum(weights * (values - np.sum(weights * values)) ** 2)))
         reach = 0.2 * sd
-    leans_low = np.isfinite(low) and new_low < low and np.sum(weights[values < low + reach]) > 1e-3
-    leans_high = np.isfinite(high) and new_high > high and np.sum(weights[values > high - reach]) > 1e-3
+    rounding = 1e-9 * reach
+    leans_low = np.isfinite(low) and new_low < low - rounding and np.sum(weights[values < low + reach]) > 1e-3
+    leans_high = np.isfinite(high) and new_high > high + rounding and np.sum(weights[values > high - reach]) > 1e-3
     return bool(leans_low or leans_high)
 
 

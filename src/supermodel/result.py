@@ -171,9 +171,9 @@ class Comparison:
     def probabilities_for(self, prior_odds: Mapping[str, float]) -> dict[str, float]:
         """Posterior probabilities of the models for other prior odds."""
         odds = checked_odds(prior_odds, self.names)
-        with np.errstate(divide="ignore"):
+        with np.errstate(divide="ignore", invalid="ignore"):  # odds of 0; an unknown evidence leaves all unknown
             logs = self.evidences.values + np.log([odds[name] for name in self.names])
-        logs = logs - np.logaddexp.reduce(logs)
+            logs = logs - np.logaddexp.reduce(logs)
         return {name: float(p) for name, p in zip(self.names, np.exp(logs), strict=True)}
 
     def probability_errors(self, prior_odds: Mapping[str, float] | None = None) -> dict[str, float]:

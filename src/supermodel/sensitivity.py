@@ -192,8 +192,7 @@ def _replaced(result: Comparison, parameter: str, replace: Any, moving: list[str
     for name in moving:
         old, posterior = result.priors[name][parameter], result.posteriors[name]
         values = posterior.parameters[parameter]
-        before = log_density(old, values)
-        ratios[name] = np.stack([log_density(prior, values) - before for prior in priors])
+        ratios[name] = _minus(np.stack([log_density(prior, values) for prior in priors]), log_density(old, values))
         cut |= [is_cut_off(old, prior, values, posterior.weights) for prior in priors]
     return "replace", np.arange(len(priors), dtype=float), labels, ratios, cut
 
@@ -205,12 +204,18 @@ def _rescaled(result: Comparison, parameter: str, kind: str, grid: np.ndarray, m
     for name in moving:
         old, posterior = result.priors[name][parameter], result.posteriors[name]
         values = posterior.parameters[parameter]
-        ratios[name] = log_density_of_rescaled(parameter, old, kind, grid, values) - log_density(old, values)
+        ratios[name] = _minus(log_density_of_rescaled(parameter, old, kind, grid, values), log_density(old, values))
         if has_edges(old):
             for i, x in enumerate(grid):
                 new = rescaled(parameter, old, *((float(x),) if kind == "scale" else (1.0, float(x))))
                 cut[i] |= is_cut_off(old, new, values, posterior.weights)
     return ratios, cut
+
+
+def _minus(new: np.ndarray, old: np.ndarray) -> np.ndarray:
+    """new - old, and 0 for draws that the old prior forbids: they have no weight, and -inf - (-inf) no value."""
+    allowed = np.isfinite(old)
+    return np.where(allowed, new - np.where(allowed, old, 0.0), 0.0)
 
 
 def _natural_pair(result: Comparison, changed: tuple[str, ...]) -> tuple[str, str]:

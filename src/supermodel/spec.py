@@ -1,19 +1,21 @@
 """A comparison written as a TOML file: data, noise, and models as formulas with priors. Nothing in it is run as code.
 
-    [data]
-    file = "sine.csv"                          # columns by their header
-    y = "y"                                    # the measured column; "y" if left out
+```toml
+[data]
+file = "sine.csv"                          # columns by their header
+y = "y"                                    # the measured column; "y" if left out
 
-    [noise]
-    form = "gaussian"                          # gaussian, student_t, poisson, binomial
-    sigma = "sigma"                            # a column, a number, or a formula that may hold fitted parameters
+[noise]
+form = "gaussian"                          # gaussian, student_t, poisson, binomial
+sigma = "sigma"                            # a column, a number, or a formula that may hold fitted parameters
 
-    [models.free]
-    mean = "sin(omega * x + phi)"
-    priors = { omega = "Normal(1, 2)", phi = "Normal(0, 0.05)" }
+[models.free]
+mean = "sin(omega * x + phi)"
+priors = { omega = "Normal(1, 2)", phi = "Normal(0, 0.05)" }
 
-    [run]
-    target_error = 0.05
+[run]
+target_error = 0.05
+```
 """
 
 from __future__ import annotations
@@ -27,7 +29,8 @@ from typing import Any
 import numpy as np
 
 from supermodel.errors import SupermodelError
-from supermodel.formula import Formula, FormulaError, compile_formula
+from supermodel.formula import Formula, compile_formula
+from supermodel.grammar import FormulaError
 from supermodel.models.model import Model
 from supermodel.models.noise import Binomial, Gaussian, Noise, Poisson, StudentT
 from supermodel.spec_prior import parse_prior
@@ -55,7 +58,9 @@ def read_spec(path: str | Path) -> Spec:
     except OSError as error:
         raise SupermodelError(f"the file {str(path)!r} cannot be read: {error.strerror or error}.") from None
     except UnicodeDecodeError as error:
-        raise SupermodelError(f"the file {str(path)!r} is not UTF-8 text (byte {error.start}). Save it as UTF-8.") from None
+        raise SupermodelError(
+            f"the file {str(path)!r} is not UTF-8 text (byte {error.start}). Save it as UTF-8."
+        ) from None
     return parse_spec(text, path.parent, str(path))
 
 
@@ -69,7 +74,9 @@ def parse_spec(text: str, directory: str | Path = ".", name: str = "spec") -> Sp
     models, formulas = {}, {}
     described = source.table(("models",), top["models"])
     if not described:
-        raise source.error(("models",), "there are no models", 'Write at least two, e.g. [models.line] with mean = "a + b * x".')
+        raise source.error(
+            ("models",), "there are no models", 'Write at least two, e.g. [models.line] with mean = "a + b * x".'
+        )
     for label, given in described.items():
         models[label], formulas[label] = _model(source, ("models", label), given, common, columns)
     run = _run_options(source, source.table(("run",), top.get("run", {})), tuple(models))
@@ -95,7 +102,10 @@ class _Columns:
         table = _read_file(source, given, directory) if "file" in given else _inline(source, given["columns"])
         response = source.text(("data", "y"), given.get("y", RESPONSE))
         if response not in table.columns:
-            why = table.unusable.get(response) or f"there is no column {response!r}; columns are {', '.join(table.columns)}"
+            why = (
+                table.unusable.get(response)
+                or f"there is no column {response!r}; columns are {', '.join(table.columns)}"
+            )
             where = ("data", "y") if "y" in given else ("data",)
             raise source.error(where, why, 'Name the measured column with y = "..." in [data].')
         keys = {name: name for name in table.columns}
@@ -141,7 +151,10 @@ def _model(source: Source, where: tuple[str, ...], given: Any, common: Mapping[s
     if "noise" in given:
         noise_at, noise_given = (*where, "noise"), source.table((*where, "noise"), given["noise"])
     priors = {}
-    for path, table in (((*where, "priors"), given.get("priors", {})), ((*noise_at, "priors"), noise_given.get("priors", {}))):
+    for path, table in (
+        ((*where, "priors"), given.get("priors", {})),
+        ((*noise_at, "priors"), noise_given.get("priors", {})),
+    ):
         for name, text in source.table(path, table).items():
             _check_parameter(source, (*path, name), name, columns, priors)
             priors[name] = parse_prior(source, (*path, name), text)
@@ -150,13 +163,15 @@ def _model(source: Source, where: tuple[str, ...], given: Any, common: Mapping[s
     for name in priors:
         if name not in mean.names and name not in in_noise:
             own = (*where, "priors", name) if name in given.get("priors", {}) else (*noise_at, "priors", name)
-            raise source.error(own, f"the parameter {name!r} has a prior but appears in no formula of {'.'.join(where)}",
-                               "Use it in `mean` or in the noise, or remove it.")  # fmt: skip
+            problem = f"the parameter {name!r} has a prior but appears in no formula of {'.'.join(where)}"
+            raise source.error(own, problem, "Use it in `mean` or in the noise, or remove it.")
     predict = _Mean(mean, columns.keys)
     return Model(priors, predict=lambda p, __columns__: predict(p, __columns__), noise=noise), mean.text
 
 
-def _check_parameter(source: Source, where: tuple[str, ...], name: str, columns: _Columns, priors: Mapping[str, Any]) -> None:
+def _check_parameter(
+    source: Source, where: tuple[str, ...], name: str, columns: _Columns, priors: Mapping[str, Any]
+) -> None:
     if name in columns.keys:
         raise source.error(where, f"{name!r} is a column of the data as well as a parameter", "Rename the parameter.")
     if name in priors:
@@ -172,10 +187,14 @@ class _Mean:
         self.formula, self.keys = formula, dict(keys)
 
     def __call__(self, values: Mapping[str, Any], data: Mapping[str, Any]) -> Any:
-        return self.formula({name: data[self.keys[name]] if name in self.keys else values[name] for name in self.formula.names})
+        return self.formula(
+            {name: data[self.keys[name]] if name in self.keys else values[name] for name in self.formula.names}
+        )
 
 
-def _formula(source: Source, where: tuple[str, ...], given: Any, columns: _Columns, priors: Mapping[str, Any]) -> Formula:
+def _formula(
+    source: Source, where: tuple[str, ...], given: Any, columns: _Columns, priors: Mapping[str, Any]
+) -> Formula:
     text = str(given) if _is_number(given) else source.text(where, given)
     try:
         return compile_formula(text, [*columns.keys, *priors])
@@ -190,12 +209,15 @@ def _formula(source: Source, where: tuple[str, ...], given: Any, columns: _Colum
 
 FORMS = {
     "gaussian": "gaussian", "normal": "gaussian", "student_t": "student_t", "studentt": "student_t",
-    "student": "student_t", "poisson": "poisson", "binomial": "binomial", "bernoulli": "binomial", "logistic": "binomial",
+    "student": "student_t", "poisson": "poisson", "binomial": "binomial", "bernoulli": "binomial",
+    "logistic": "binomial",
 }  # fmt: skip
 _KEYS = {"gaussian": ("sigma",), "student_t": ("sigma", "df"), "poisson": ("link",), "binomial": ("trials", "link")}
 
 
-def _noise(source: Source, where: tuple[str, ...], given: Mapping[str, Any], columns: _Columns, priors) -> tuple[Noise, set[str]]:
+def _noise(
+    source: Source, where: tuple[str, ...], given: Mapping[str, Any], columns: _Columns, priors
+) -> tuple[Noise, set[str]]:
     """The noise, and the parameters that it uses."""
     form = source.text((*where, "form"), given.get("form", "gaussian"))
     kind = FORMS.get(form.lower().replace("-", "_").replace(" ", "_"))
@@ -251,10 +273,14 @@ def _counting(source: Source, where: tuple[str, ...], given: Mapping[str, Any], 
         trials = given.get("trials", 1)
         if isinstance(trials, str):
             if trials not in columns.keys:
-                raise source.error((*where, "trials"), f"there is no column {trials!r}; columns are {', '.join(columns.keys)}")
+                raise source.error(
+                    (*where, "trials"), f"there is no column {trials!r}; columns are {', '.join(columns.keys)}"
+                )
             trials = columns.keys[trials]
         elif not (_is_number(trials) and trials >= 1 and trials == int(trials)):
-            raise source.error((*where, "trials"), f"`trials` must be a whole number or the name of a column; got {trials!r}")
+            raise source.error(
+                (*where, "trials"), f"`trials` must be a whole number or the name of a column; got {trials!r}"
+            )
         noise = Binomial(trials, _link(source, where, given, ("logit", "identity")))
     try:
         noise.pointwise(0.5, columns.data)  # counts that are no counts are found here

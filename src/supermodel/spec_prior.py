@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
-from supermodel.formula import Call, FormulaError, constant, parse, suggestion
+from supermodel.formula import constant
+from supermodel.grammar import Call, FormulaError, parse, suggestion
 from supermodel.spec_source import Place, Source
 
 
@@ -42,7 +43,9 @@ FAMILIES = {
 def parse_prior(source: Source, where: Place, given: Any) -> Any:
     """The numpyro distribution that a text describes; mistakes are shown in their place in the file."""
     if isinstance(given, int | float) and not isinstance(given, bool):
-        raise source.error(where, f"the prior is the number {given}", "A fixed value is no parameter: write it into the formula.")
+        raise source.error(
+            where, f"the prior is the number {given}", "A fixed value is no parameter: write it into the formula."
+        )
     text = source.text(where, given)
     try:
         return build_prior(text)
@@ -88,7 +91,9 @@ def _distribution(tree: Call, text: str) -> Any:
     for name in family.positive:
         if not values[name] > 0:
             node = nodes[name]
-            raise FormulaError(f"{name} must be positive; it is {values[name]:g}", text, node.start, node.end, f"It is {usage}.")
+            raise FormulaError(
+                f"{name} must be positive; it is {values[name]:g}", text, node.start, node.end, f"It is {usage}."
+            )
     if family.ascending is not None:
         low, high = (values[name] for name in family.ascending)
         if low is not None and high is not None and not low < high:

@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from supermodel.errors import SupermodelError
-from supermodel.formula import pointed, suggestion
+from supermodel.grammar import pointed, suggestion
 
 Place = tuple[str, ...]  # keys from the top: ("models", "free", "mean")
 
@@ -54,7 +54,9 @@ class Source:
             raise self.error(where, f"a text in quotes is needed here, not {_kind(value)}")
         return value
 
-    def check_keys(self, where: Place, table: Mapping[str, Any], known: tuple[str, ...], required: tuple[str, ...] = ()) -> None:
+    def check_keys(
+        self, where: Place, table: Mapping[str, Any], known: tuple[str, ...], required: tuple[str, ...] = ()
+    ) -> None:
         for key in table:
             if key not in known:
                 hint = suggestion(key, known) or f"Known here: {', '.join(known)}."
@@ -65,7 +67,9 @@ class Source:
 
     # -- places -----------------------------------------------------------------------------------------------------
 
-    def error(self, where: Place, problem: str, hint: str = "", value: str = "", start: int = 0, end: int = 0) -> SpecError:
+    def error(
+        self, where: Place, problem: str, hint: str = "", value: str = "", start: int = 0, end: int = 0
+    ) -> SpecError:
         """What is wrong at a key; with `value`, the columns `start` to `end` of that text are pointed at."""
         line, column = self.locate(where)
         label = f" ({'.'.join(where)})" if where else ""
@@ -173,19 +177,25 @@ def read_table(path: Path) -> Table:
         raise SpecError(f"{str(path)!r} has no data: a header line and at least one row are needed")
     header = [name.strip() for name in rows[0][1]]
     if all(_number(name) is not None for name in header):
-        raise SpecError(f"{str(path)!r} has no header: its first line is {', '.join(header[:6])}. Write names for the columns there")
+        raise SpecError(
+            f"{str(path)!r} has no header: its first line is {', '.join(header[:6])}. Write names for the columns there"
+        )
     if len(set(header)) != len(header):
         twice = next(name for name in header if header.count(name) > 1)
         raise SpecError(f"{str(path)!r} has two columns named {twice!r}")
     for line, cells in rows[1:]:
         if len(cells) != len(header):
-            raise SpecError(f"{str(path)!r}, line {line}: {len(cells)} values, but the header names {len(header)} columns")
+            raise SpecError(
+                f"{str(path)!r}, line {line}: {len(cells)} values, but the header names {len(header)} columns"
+            )
     columns, unusable = {}, {}
     for j, name in enumerate(header):
         values = [_number(cells[j]) for _, cells in rows[1:]]
         if None in values:
             line, cells = rows[1 + values.index(None)]
-            unusable[name] = f"the column {name!r} is not all finite numbers: line {line} of {path.name} has {cells[j].strip()!r}"
+            unusable[name] = (
+                f"the column {name!r} is not all finite numbers: line {line} of {path.name} has {cells[j].strip()!r}"
+            )
         else:
             columns[name] = np.array(values, float)
     if not columns:

@@ -2,11 +2,13 @@
 
 A file holds groups of named arrays and a dictionary of attributes (anything JSON can say). It is made in memory, written
 to a temporary file in the same folder, flushed to the disk and renamed: a crash, a full disk or a `kill -9` leaves either
-the old file or the new one. A digest of all contents is stored with them, so that damage is seen and not computed with.
+the old file or the new one. Behind the netCDF content, where readers of netCDF do not look, stands its SHA-256: damage is
+seen before anything is read, let alone computed with.
 """
 
 from __future__ import annotations
 
+import contextlib
 import errno
 import hashlib
 import io
@@ -21,7 +23,9 @@ import numpy as np
 
 from supermodel.errors import StorageError
 
-FORMAT = "supermodel"
+FORMAT = "supermodel record 1"
+SEAL = b"supermodel sha256 "
+HDF5 = b"\x89HDF\r\n\x1a\n"
 _FLAG = "supermodel_kind"  # how an array was dressed for netCDF, which knows no booleans
 
 Groups = Mapping[str, Mapping[str, np.ndarray]]
@@ -44,19 +48,30 @@ def load_arrays(path: str | os.PathLike[str]) -> tuple[dict[str, dict[str, np.nd
         content = Path(path).read_bytes()
     except OSError as error:
         raise StorageError(f"cannot read {str(path)!r}: {error.strerror or error}. Is the path right?") from None
-    groups, texts = _from_netcdf(content, path)
-    if texts.pop("format", None) != FORMAT:
+    content, seal = content[: -len(_seal(b""))], content[-len(_seal(b"")) :]
+    if not seal.startswith(SEAL):
+        raise StorageError(_why_unsealed(content + seal, path))
+    if seal != _seal(content):
         raise StorageError(
-            f"{str(path)!r} is a netCDF file, but not one that supermodel wrote: it does not carry its mark. "
-            "Give a file made by result.save() or by checkpoint=."
-        )
-    claimed = texts.pop("digest", None)
-    if claimed != _digest(groups, texts):
-        raise StorageError(
-            f"{str(path)!r} is damaged: its contents do not match the digest stored with them, so some number in it has "
+            f"{str(path)!r} is damaged: its contents do not match the digest stored with them, so something in it has "
             "changed. Take a copy from a backup, or run again."
         )
-    return groups, {key: json.loads(text) for key, text in texts.items()}
+    return _from_netcdf(content)
+
+
+def _seal(content: bytes) -> bytes:
+    return SEAL + hashlib.sha256(content).hexdigest().encode()
+
+
+def _why_unsealed(content: bytes, path: Any) -> str:
+    ours = "Give a file made by result.save() or by checkpoint=."
+    if not content:
+        return f"{str(path)!r} is empty. {ours}"
+    if not content.startswith(HDF5):
+        return f"{str(path)!r} is not a netCDF-4 file. {ours}"
+    if FORMAT.encode() in content:
+        return f"{str(path)!r} is truncated or was changed by another program. Take a copy from a backup, or run again."
+    return f"{str(path)!r} is a netCDF file, but not one that supermodel wrote. {ours}"
 
 
 def write_atomically(path: str | os.PathLike[str], content: bytes) -> None:
@@ -73,7 +88,8 @@ def write_atomically(path: str | os.PathLike[str], content: bytes) -> None:
     except OSError as error:
         raise StorageError(_what_happened(path, error, len(content))) from error
     finally:
-        temporary.unlink(missing_ok=True)
+        with contextlib.suppress(OSError):
+            temporary.unlink()
 
 
 def _sync_folder(folder: Path) -> None:
@@ -112,21 +128,20 @@ def _what_happened(path: Path, error: OSError, size: int) -> str:
 def _as_netcdf(groups: Groups, attrs: Mapping[str, Any]) -> bytes:
     import h5netcdf
 
-    texts = {key: json.dumps(value, sort_keys=True) for key, value in attrs.items()}
-    if {"format", "digest"} & set(texts):
-        raise StorageError("the attributes 'format' and 'digest' are the file's own; choose other names.")
+    texts = {key: json.dumps(value) for key, value in attrs.items()}
+    if "format" in texts:
+        raise StorageError("the attribute 'format' is the file's own; choose another name.")
     arrays = {g: {n: np.asarray(a) for n, a in members.items()} for g, members in groups.items()}
     buffer = io.BytesIO()
     with h5netcdf.File(buffer, "w") as file:
         file.attrs["format"] = FORMAT
-        file.attrs["digest"] = _digest(arrays, texts)
         for key, text in texts.items():
             file.attrs[key] = text
         for group_name, members in arrays.items():
             group = file.create_group(group_name)
             for name, array in members.items():
                 _write(group, name, array)
-    return buffer.getvalue()
+    return buffer.getvalue() + _seal(buffer.getvalue())
 
 
 def _write(group: Any, name: str, array: np.ndarray) -> None:
@@ -151,24 +166,12 @@ def _write(group: Any, name: str, array: np.ndarray) -> None:
         variable.attrs[_FLAG] = flag
 
 
-def _from_netcdf(content: bytes, path: Any) -> tuple[dict[str, dict[str, np.ndarray]], dict[str, str]]:
+def _from_netcdf(content: bytes) -> tuple[dict[str, dict[str, np.ndarray]], dict[str, Any]]:
     import h5netcdf
 
-    if not content.startswith(b"\x89HDF\r\n\x1a\n"):
-        kind = "is empty" if not content else "is not a netCDF-4 file"
-        raise StorageError(f"{str(path)!r} {kind}. Give a file made by result.save() or by checkpoint=.")
-    try:
-        with h5netcdf.File(io.BytesIO(content), "r") as file:
-            texts = {key: str(file.attrs[key]) for key in file.attrs}
-            groups = {name: {n: _read(v) for n, v in group.variables.items()} for name, group in file.groups.items()}
-            return groups, texts
-    except StorageError:
-        raise
-    except Exception as error:  # HDF5 has many ways to stumble over a damaged file; all mean the same to a user
-        raise StorageError(
-            f"{str(path)!r} is damaged or truncated and cannot be read ({type(error).__name__}: {error}). "
-            "Take a copy from a backup, or run again."
-        ) from None
+    with h5netcdf.File(io.BytesIO(content), "r") as file:
+        attrs = {key: json.loads(str(file.attrs[key])) for key in file.attrs if key != "format"}
+        return {name: {n: _read(v) for n, v in group.variables.items()} for name, group in file.groups.items()}, attrs
 
 
 def _read(variable: Any) -> np.ndarray:
@@ -182,24 +185,3 @@ def _read(variable: Any) -> np.ndarray:
     if flag == "text":
         return np.array([s.decode() if isinstance(s, bytes) else str(s) for s in data.ravel()], dtype=str).reshape(data.shape)
     return data
-
-
-def _digest(groups: Groups, texts: Mapping[str, str]) -> str:
-    """SHA-256 of everything, in an order that does not depend on the file."""
-    digest = hashlib.sha256()
-
-    def add(*parts: str | bytes) -> None:
-        for part in parts:
-            raw = part.encode() if isinstance(part, str) else part
-            digest.update(len(raw).to_bytes(8, "little") + raw)
-
-    for key in sorted(texts):
-        add(key, texts[key])
-    for group in sorted(groups):
-        for name in sorted(groups[group]):
-            array = np.asarray(groups[group][name])
-            if array.dtype.kind == "U":
-                add(group, name, "text", json.dumps(array.shape), json.dumps(array.ravel().tolist()))
-            else:
-                add(group, name, array.dtype.str, json.dumps(array.shape), np.ascontiguousarray(array).tobytes())
-    return digest.hexdigest()

@@ -59,7 +59,7 @@ def test_the_error_is_that_of_the_exact_law(rng):
     grid, curve = found.details["grid"], found.details["curve"]
     inside = np.linspace(low, high, 2001)
     assert np.trapezoid(np.interp(inside, grid, curve), inside) == pytest.approx(0.6827, abs=1e-3)
-    assert np.interp(low, grid, curve) == pytest.approx(np.interp(high, grid, curve), rel=0.02)  # hence the shortest
+    assert np.interp(low, grid, curve) == pytest.approx(np.interp(high, grid, curve), rel=0.1)  # hence the shortest
     assert np.trapezoid(curve, grid) == pytest.approx(1.0, abs=1e-12)
     assert grid[np.argmax(curve)] == pytest.approx(estimate.value, abs=grid[1] - grid[0])
     assert low < found.details["mean"] < high

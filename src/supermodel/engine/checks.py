@@ -6,9 +6,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from supermodel.diagnostics import split_rhat
 from supermodel.engine.edge import Block, Edge
 from supermodel.engine.kernels import Tuning
-from supermodel.estimation.ladder import autocorrelation_time, multistate, rao_blackwell, standard_error
+from supermodel.estimation.ladder import capped_time, multistate, rao_blackwell, standard_error
 
 
 @dataclass(frozen=True)
@@ -46,19 +47,6 @@ class EdgeReport:
         return self.n_draws > 200_000
 
 
-def split_rhat(x: np.ndarray) -> float:
-    """Split R-hat of (chains, draws); 1 where nothing varies."""
-    n = x.shape[1] // 2
-    if n < 2:
-        return float("nan")
-    halves = np.concatenate([x[:, :n], x[:, n : 2 * n]])
-    within = halves.var(axis=1, ddof=1).mean()
-    if not within > 0:
-        return 1.0
-    between = halves.mean(axis=1).var(ddof=1)
-    return float(np.sqrt((n - 1) / n + between / within))
-
-
 def count_crossings(rung: np.ndarray, low: int, high: int) -> int:
     """Passages from one end of the ladder to the other, over all chains."""
     total = 0
@@ -91,14 +79,14 @@ def examine_record(record: Block, table: np.ndarray, log_prior: np.ndarray) -> E
     starts = (influence[: chains // 2], influence[chains // 2 :])
     ends = np.bincount(record.rung.ravel(), minlength=top + 1)[[0, top]]
     # What limits the answer is the slowest of: the influence itself and the walk along the ladder.
-    tau = max(autocorrelation_time(influence), autocorrelation_time(record.rung.astype(float)))
+    tau = max(capped_time(influence), capped_time(record.rung.astype(float)))
     return EdgeReport(
         value=value,
-        error=max(error, floor),
+        error=max(error, floor) if ends.min() > 0 else float("inf"),  # an end without a draw is known by hearsay only
         second_value=second_value,
         second_error=max(second_error, floor),
         ess=record.rung.size / tau,
-        rhat=split_rhat(share + record.rung * 0.0),
+        rhat=_rhat(share),
         crossings=count_crossings(record.rung, 0, top),
         n_draws=record.rung.size,
         start_z=_z(*starts, floor),
@@ -106,6 +94,12 @@ def examine_record(record: Block, table: np.ndarray, log_prior: np.ndarray) -> E
         acceptance=record.acceptance,
         share_first=float(ends[1] / max(ends.sum(), 1)),
     )
+
+
+def _rhat(share: np.ndarray) -> float:
+    """Split R-hat; 1 where nothing moves but rounding."""
+    value = split_rhat(share)
+    return 1.0 if np.isnan(value) and np.all(np.isfinite(share)) else value
 
 
 def _z(a: np.ndarray, b: np.ndarray, floor: float) -> float:

@@ -13,22 +13,15 @@ Finding = tuple[str, Reason]
 
 def judge(run: Run) -> Verdict:
     """All findings on the edges that some Bayes factor rests on, and on how the run ended."""
-    matters = _edges_of_bayes_factors(run)
     found: list[Finding] = []
     for arm in run.arms:
         for level, reason in _edge_findings(run, arm):
             # An edge that serves the absolute evidences only cannot spoil a Bayes factor.
-            found.append((level if arm in matters else "caution", reason))
+            found.append((level if run.matters(arm) else "caution", reason))
     for pilot in run.pilots:
         found += [("caution", Reason(code, sentence)) for code, sentence in pilot.notes]
     found += _ending(run)
     return worst(found)
-
-
-def _edges_of_bayes_factors(run: Run) -> list[Arm]:
-    paths = run.paths()
-    used = np.any(paths != paths[:1], axis=0) if len(paths) > 1 else np.any(paths != 0, axis=0)
-    return [arm for arm, u in zip(run.arms, used, strict=True) if u]
 
 
 def _edge_findings(run: Run, arm: Arm) -> list[Finding]:

@@ -99,7 +99,9 @@ class Run:
             gap, starts, paid = measure(pair, first, second, rng, self.executor)
             self.spent += paid
             measured[i, j] = (gap, pair, starts)
-            costs[i, j] = (1 if second is None else 2) * gap.length**2
+            # One evaluation a step on an edge to the reference and two on one between models; but through the
+            # reference a pair of models needs two edges.
+            costs[i, j] = 2 * gap.length**2
         edges = grow(self.pilots, costs, root)
         result = []
         for i, j in edges:
@@ -113,7 +115,8 @@ class Run:
         """Every model with the reference; two models with each other where both are far from it but share parameters."""
         root = len(self.pilots)
         pairs = [(i, root) for i in range(root)]
-        far = [i for i, p in enumerate(self.pilots) if p.spread > 1.0]
+        least = 0.05 if root <= 4 else 1.0  # measuring a pair has its price too
+        far = [i for i, p in enumerate(self.pilots) if p.spread > least]
         for i in far:
             for j in far:
                 common = set(self.pilots[i].joint.space.names) & set(self.pilots[j].joint.space.names)
@@ -175,7 +178,8 @@ class Run:
         self._tell()
         for arm in self.arms:
             if arm.report is None:  # else it comes from a checkpoint
-                self._add(arm, 2 if arm.gap.length < 0.1 else 4)  # blocks before the first estimate
+                # Blocks before the first estimate; an edge that no Bayes factor rests on gets the least.
+                self._add(arm, 2 if arm.gap.length < 0.1 or not self.matters(arm) else 4)
         self._tell()
         while not self.ended:
             self.ended = self._stop()
@@ -252,6 +256,11 @@ class Run:
                         paths[new, e] += sign
                         reached.add(new)
         return paths[:root]
+
+    def matters(self, arm: Arm) -> bool:
+        """Whether some Bayes factor rests on this edge (a lone model's evidence rests on its only one)."""
+        paths = self.paths()[:, self.arms.index(arm)]
+        return len(self.pilots) == 1 or bool(np.any(paths != paths[0]))
 
     def _sign(self, a: int, b: int | None) -> np.ndarray:
         """How ln Z_a - ln Z_b is made of edges; `b` None is the reference."""

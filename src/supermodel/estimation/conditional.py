@@ -36,7 +36,7 @@ class Record(NamedTuple):
         for i in range(0, len(self.tilted), step):
             cut = slice(i, i + step)
             part = {name: p[cut] for name, p in self._asdict().items() if isinstance(p, np.ndarray)}
-            yield self._replace(**part)
+            yield self._replace(**part)  # type: ignore[arg-type]
 
 
 def log_sum(terms: np.ndarray) -> np.ndarray:

@@ -13,6 +13,8 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from supermodel.estimation.correlation import autocorrelation_time
+
 
 class LadderFit(NamedTuple):
     """$\\ln Z_m$ of every rung, up to one constant, and the influence of every draw on it."""
@@ -121,22 +123,10 @@ def rao_blackwell(log_joints: NDArray, table: NDArray, log_prior: NDArray) -> La
         return LadderFit(np.log(mean) - log_prior, p / mean)
 
 
-def autocorrelation_time(x: NDArray) -> float:
-    r"""$\tau = 1 + 2 \sum_t \rho_t$ of (chains, draws), about the grand mean so that chains apart count as correlation.
-
-    Window by Sokal's rule (stop at $t > 5\tau$); never below 1, so that no effective size exceeds the draws.
-    """
-    chains, n = x.shape
-    centred = x - x.mean()
-    variance = np.mean(centred**2)
-    if n < 4 or not variance > 0:
-        return 1.0
-    size = 1 << (2 * n - 1).bit_length()
-    spectrum = np.abs(np.fft.rfft(centred, size, axis=1)) ** 2
-    covariance = np.fft.irfft(spectrum.sum(0), size)[:n] / (chains * np.arange(n, 0, -1))
-    tau = np.cumsum(2 * covariance / variance) - 1.0
-    window = np.arange(n) > 5 * tau
-    return float(max(tau[np.argmax(window)] if window.any() else tau[n // 2], 1.0))
+def capped_time(x: NDArray) -> float:
+    """The autocorrelation time of (chains, draws), at least 1 (no effective size exceeds the draws); 1 if nothing moves."""
+    tau = autocorrelation_time(x)
+    return max(tau, 1.0) if tau == tau else 1.0
 
 
 def standard_error(x: NDArray) -> float:
@@ -149,7 +139,7 @@ def standard_error(x: NDArray) -> float:
     chains, n = x.shape
     if not np.all(np.isfinite(x)):
         return float("inf")
-    within = float(np.sqrt(x.var() * autocorrelation_time(x) / x.size))
+    within = float(np.sqrt(x.var() * capped_time(x) / x.size))
     if chains < 4:
         return within
     between = float(x.mean(axis=1).std(ddof=1) / np.sqrt(chains))

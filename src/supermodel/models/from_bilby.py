@@ -25,7 +25,9 @@ def from_bilby(likelihood: Any, priors: Mapping[str, Any], *, constraint_draws: 
     import bilby.core.prior as bilby_prior
 
     if not hasattr(likelihood, "log_likelihood"):
-        raise ModelError(f"from_bilby needs a bilby Likelihood, with `log_likelihood`; got {type(likelihood).__name__}.")
+        raise ModelError(
+            f"from_bilby needs a bilby Likelihood, with `log_likelihood`; got {type(likelihood).__name__}."
+        )
     if not isinstance(priors, bilby_prior.PriorDict):
         priors = bilby_prior.PriorDict(dict(priors))
     free = list(priors.non_fixed_keys)
@@ -94,7 +96,8 @@ def _log_mass(priors: Any, n: int) -> float:
     error = math.sqrt((1 - inside) / (inside * n)) if inside > 0 else math.inf
     if error > 0.01:
         raise PriorError(
-            f"the constraints {list(priors.constraint_keys)} leave {inside:.2%} of the prior, found from {n} draws: its "
+            f"the constraints {list(priors.constraint_keys)} leave {inside:.2%} of the prior, found from {n} draws: "
+            "its "
             f"normalisation, and with it ln Z, would be uncertain by {error:.2g}. Narrow the priors to what the "
             "constraints allow, or give more constraint_draws."
         )

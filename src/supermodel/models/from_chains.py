@@ -29,7 +29,9 @@ def from_chains(
     {their name: yours}. `burn_in`: share of every chain that is left out (emcee and text chains).
     """
     if not isinstance(model, Model):
-        raise ModelError(f"from_chains takes the model first, then its chains; got {type(model).__name__} as the model.")
+        raise ModelError(
+            f"from_chains takes the model first, then its chains; got {type(model).__name__} as the model."
+        )
     if not 0 <= burn_in < 1:
         raise DataError(f"`burn_in` is a share of each chain, from 0 to below 1; got {burn_in}.")
     samples, weights = _read(model, chains, names, burn_in)
@@ -48,12 +50,16 @@ def from_chains(
     return model.with_pilot(_thinned(samples, weights, draws, seed))
 
 
-def _thinned(samples: dict[str, np.ndarray], weights: np.ndarray | None, draws: int, seed: int) -> dict[str, np.ndarray]:
+def _thinned(
+    samples: dict[str, np.ndarray], weights: np.ndarray | None, draws: int, seed: int
+) -> dict[str, np.ndarray]:
     """At most `draws` of equal weight: systematic resampling, which repeats a row only where its weight asks for it."""
     n = len(next(iter(samples.values()), np.zeros(0)))
     w = np.ones(n) if weights is None else weights
     if n < 2 or not (np.all(w >= 0) and w.sum() > 0):
-        raise DataError(f"the chains hold {n} draws after burn-in, of total weight {w.sum() if n else 0:g}; at least 2 are needed.")
+        raise DataError(
+            f"the chains hold {n} draws after burn-in, of total weight {w.sum() if n else 0:g}; at least 2 are needed."
+        )
     size = min(draws, n)
     rng = np.random.default_rng(seed)
     rows = np.searchsorted(np.cumsum(w) / w.sum(), (rng.random() + np.arange(size)) / size)
@@ -74,7 +80,8 @@ def _read(model: Model, chains: Any, names: Any, burn_in: float) -> Samples:
     if isinstance(chains, Mapping):
         return {name: np.asarray(values, float) for name, values in chains.items()}, None
     raise DataError(
-        f"chains of type {type(chains).__name__} are not known. Give a dict {{name: draws}}, an emcee sampler or backend, ArviZ "
+        f"chains of type {type(chains).__name__} are not known. Give a dict {{name: draws}}, an emcee sampler or "
+        "backend, ArviZ "
         "InferenceData, or the path of GetDist/Cobaya text chains without their ending."
     )
 
@@ -85,10 +92,13 @@ def _from_emcee(model: Model, sampler: Any, names: Any, burn_in: float) -> dict[
     if names is None or isinstance(names, Mapping):
         names = [name for name, prior in model.priors.items() for _ in range(int(np.prod(prior.shape)))]
         if len(names) != len(set(names)):
-            raise DataError("the model has vector parameters: say which column is which, with names=[...] and a dict of arrays.")
+            raise DataError(
+                "the model has vector parameters: say which column is which, with names=[...] and a dict of arrays."
+            )
     if len(names) != flat.shape[1]:
         raise DataError(
-            f"the emcee chain has {flat.shape[1]} columns, but {len(names)} names: {list(names)}. Give names=[...] in the order of "
+            f"the emcee chain has {flat.shape[1]} columns, but {len(names)} names: {list(names)}. Give names=[...] "
+            "in the order of "
             "the chain's columns."
         )
     return {name: flat[:, i] for i, name in enumerate(names)}
@@ -112,12 +122,17 @@ def read_text_chains(root: str | Path, burn_in: float = 0.3) -> Samples:
     folder = root.parent
     files = sorted(p for p in folder.iterdir() if pattern.fullmatch(p.name)) if folder.is_dir() else []
     if not files:
-        raise DataError(f"there are no text chains {root}.txt, {root}_1.txt or {root}.1.txt. Give the path without ending.")
+        raise DataError(
+            f"there are no text chains {root}.txt, {root}_1.txt or {root}.1.txt. Give the path without ending."
+        )
     columns, rows = _column_names(root, files[0]), []
     for file in files:
         table = np.loadtxt(file, ndmin=2)
         if len(table) and table.shape[1] < 2 + len(columns):
-            raise DataError(f"{file} has {table.shape[1]} columns; weight, -ln p and the {len(columns)} parameters make {2 + len(columns)}.")
+            raise DataError(
+                f"{file} has {table.shape[1]} columns; weight, -ln p and the {len(columns)} parameters make "
+                f"{2 + len(columns)}."
+            )
         rows.append(table[int(burn_in * len(table)) :])
     whole = np.concatenate(rows)
     return {name: whole[:, 2 + i] for i, name in enumerate(columns)}, whole[:, 0]
@@ -131,7 +146,9 @@ def _column_names(root: Path, first: Path) -> list[str]:
     with first.open() as stream:
         header = stream.readline()
     if not header.startswith("#"):
-        raise DataError(f"the names of the columns of {first} are not known: neither {listed} nor a first line behind '#' is there.")
+        raise DataError(
+            f"the names of the columns of {first} are not known: neither {listed} nor a first line behind '#' is there."
+        )
     # Cobaya: weight, minuslogpost, parameters, then minuslogprior, chi2 and their parts.
     names = header.lstrip("#").split()[2:]
     ends = [i for i, name in enumerate(names) if name.startswith(("minuslog", "chi2"))]

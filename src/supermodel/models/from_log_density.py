@@ -56,7 +56,9 @@ def _first_draws(sample_prior: Any) -> dict[str, np.ndarray]:
     arrays = {name: np.asarray(values, float) for name, values in draws.items()}
     for name, values in arrays.items():
         if values.ndim == 0 or len(values) != 3:
-            raise ModelError(f"`sample_prior(rng, 3)` must return 3 draws of {name!r}; got an array of shape {values.shape}.")
+            raise ModelError(
+                f"`sample_prior(rng, 3)` must return 3 draws of {name!r}; got an array of shape {values.shape}."
+            )
     return arrays
 
 
@@ -151,10 +153,13 @@ def _space(log_prior, sample_prior, layout: _Layout, traceable: bool, vectorized
     def many_values(points):
         return {name: np.asarray(value) for name, value in layout.values(points).items()}
 
-    labels = {n: "joint prior" if layout.bounds[n] == (None, None) else f"joint prior on {layout.bounds[n]}" for n in layout.shapes}
+    labels = {
+        n: "joint prior" if layout.bounds[n] == (None, None) else f"joint prior on {layout.bounds[n]}"
+        for n in layout.shapes
+    }
     priors = {name: Site(shape, math.prod(shape), labels[name]) for name, shape in layout.shapes.items()}
     return JointSpace(
-        priors, layout.values, density if traceable else plain, draw, layout.points, many_values, traceable
+        priors, layout.values, density if traceable else plain, draw, layout.points, many_values, traceable=traceable
     )
 
 
@@ -183,7 +188,8 @@ def measure_mass(space: JointSpace, n: int = 2000, seed: int = 0) -> Mass:
         bad = space.values_at(own[~np.isfinite(gap_own)][:1])
         raise PriorError(
             f"`log_prior` is {space.log_prior_at(own)[~np.isfinite(gap_own)][0]} at the sampler's own draw "
-            f"{ {k: np.round(v[0], 6).tolist() for k, v in bad.items()} }. A draw of a prior has a finite density; one of the two is wrong."
+            f"{ {k: np.round(v[0], 6).tolist() for k, v in bad.items()} }. A draw of a prior has a finite density; "
+            "one of the two is wrong."
         )
     gap_other = np.where(np.isnan(gap_other), -np.inf, gap_other)
     log_c = float(np.logaddexp.reduce(gap_other) - np.log(n)) if np.any(np.isfinite(gap_other)) else 0.0
@@ -217,18 +223,22 @@ def check_normalised(space: JointSpace) -> None:
     if mass.bridge_error > 0.3:
         raise PriorError(
             f"whether the prior is normalised could not be found out: the log of its integral is {mass.bridge:.2f} ± "
-            f"{mass.bridge_error:.2f}. Give `bounds` for parameters that have them; or make sure yourself, and pass check=False."
+            f"{mass.bridge_error:.2f}. Give `bounds` for parameters that have them; or make sure yourself, and pass "
+            "check=False."
         )
     if _is_off(mass.alone - mass.bridge, math.hypot(mass.alone_error, mass.bridge_error)) and mass.alone_error < 0.3:
         raise PriorError(
-            f"`sample_prior` and `log_prior` do not belong together: with the sampler's draws the log of the prior's integral is "
+            "`sample_prior` and `log_prior` do not belong together: with the sampler's draws the log of the prior's "
+            "integral is "
             f"{mass.bridge:.3f} ± {mass.bridge_error:.3f}, without them {mass.alone:.3f} ± {mass.alone_error:.3f}. "
             "Check that both have the same parameters (scale or variance? rate or scale? bounds?)."
         )
     if _is_off(mass.bridge, mass.bridge_error):
         raise PriorError(
-            f"the prior is not normalised: the log of its integral is {mass.bridge:.3f} ± {mass.bridge_error:.3f}, not 0. The "
-            f"evidence is proportional to it, so ln B would be off by {mass.bridge:.3f}. Add the missing constant to `log_prior`."
+            f"the prior is not normalised: the log of its integral is {mass.bridge:.3f} ± {mass.bridge_error:.3f}, "
+            "not 0. The "
+            f"evidence is proportional to it, so ln B would be off by {mass.bridge:.3f}. Add the missing constant to "
+            "`log_prior`."
         )
 
 
@@ -262,4 +272,8 @@ class _StudentT(NamedTuple):
         d = len(self.mean)
         z = np.linalg.solve(self.factor, (points - self.mean).T)
         constant = math.lgamma(0.5 * (self.df + d)) - math.lgamma(0.5 * self.df) - 0.5 * d * math.log(math.pi * self.df)
-        return constant - np.log(np.diagonal(self.factor)).sum() - 0.5 * (self.df + d) * np.log1p(np.sum(z**2, axis=0) / self.df)
+        return (
+            constant
+            - np.log(np.diagonal(self.factor)).sum()
+            - 0.5 * (self.df + d) * np.log1p(np.sum(z**2, axis=0) / self.df)
+        )

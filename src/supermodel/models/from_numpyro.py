@@ -63,19 +63,22 @@ def _check(sites: Mapping[str, Any], latent: Mapping[str, Any]) -> None:
     for name, site in sites.items():
         if site["type"] == "param":
             raise ModelError(
-                f"the NumPyro model has the `numpyro.param` {name!r}. A param is tuned, not sampled: it has no prior, and the "
+                f"the NumPyro model has the `numpyro.param` {name!r}. A param is tuned, not sampled: it has no "
+                "prior, and the "
                 "evidence would depend on its value. Make it a numpyro.sample with a prior, or a constant."
             )
         if site["type"] == "plate":
             size, subsample = site["args"]
             if subsample not in (None, size):
                 raise ModelError(
-                    f"the plate {name!r} takes {subsample} of {size} data at random. The likelihood would be an estimate, and the "
+                    f"the plate {name!r} takes {subsample} of {size} data at random. The likelihood would be an "
+                    "estimate, and the "
                     "evidence wrong. Use the plate without subsample_size."
                 )
         elif isinstance(site["fn"], Unit):
             raise ModelError(
-                f"the NumPyro model has the factor {name!r}. A factor may belong to the prior or to the likelihood, which "
+                f"the NumPyro model has the factor {name!r}. A factor may belong to the prior or to the likelihood, "
+                "which "
                 "NumPyro does not say and the evidence depends on. Write it as numpyro.sample(..., obs=...) if it is "
                 "likelihood (a log density of data), or as a prior distribution of its own; or use from_log_density."
             )
@@ -95,7 +98,8 @@ def _check_prior(name: str, site: Mapping[str, Any]) -> None:
     while layer is not None:
         if isinstance(layer, ImproperUniform | MaskedDistribution):
             raise PriorError(
-                f"the prior of the NumPyro site {name!r} ({type(layer).__name__}) is not a normalised density. The evidence is "
+                f"the prior of the NumPyro site {name!r} ({type(layer).__name__}) is not a normalised density. The "
+                "evidence is "
                 "proportional to its normalisation, so a Bayes factor with it would be arbitrary. Use a proper prior."
             )
         if isinstance(layer, Delta):
@@ -103,11 +107,15 @@ def _check_prior(name: str, site: Mapping[str, Any]) -> None:
         layer = getattr(layer, "base_dist", None)
     if getattr(site["fn"].support, "is_discrete", False):
         raise PriorError(
-            f"the NumPyro site {name!r} is discrete; parameters are sampled as continuous numbers. Sum the likelihood over its "
+            f"the NumPyro site {name!r} is discrete; parameters are sampled as continuous numbers. Sum the "
+            "likelihood over its "
             "values (e.g. with dist.MixtureSameFamily), or make each value a model of its own."
         )
     if site.get("scale") is not None and np.any(np.asarray(site["scale"]) != 1):
-        raise PriorError(f"the prior of the NumPyro site {name!r} is scaled by handlers.scale, so it is not normalised. Drop the scale.")
+        raise PriorError(
+            f"the prior of the NumPyro site {name!r} is scaled by handlers.scale, so it is not normalised. Drop the "
+            "scale."
+        )
 
 
 def _is_independent(model: Any, args: tuple, kwargs: dict, latent: Mapping[str, Any]) -> bool:

@@ -33,23 +33,29 @@ def _check(model: Any) -> None:
     if model.potentials:
         names = [v.name for v in model.potentials]
         raise ModelError(
-            f"the PyMC model has the potentials {names}. A potential may belong to the prior or to the likelihood, which PyMC "
-            "does not say and the evidence depends on. Write it as an observed variable (pm.CustomDist(..., observed=...)) "
+            f"the PyMC model has the potentials {names}. A potential may belong to the prior or to the likelihood, "
+            "which PyMC "
+            "does not say and the evidence depends on. Write it as an observed variable (pm.CustomDist(..., "
+            "observed=...)) "
             "if it is likelihood, or as a normalised prior of its own."
         )
     if model.discrete_value_vars:
         names = [model.values_to_rvs[v].name for v in model.discrete_value_vars]
         raise PriorError(
-            f"the PyMC variables {names} are discrete; parameters are sampled as continuous numbers. Sum the likelihood over "
+            f"the PyMC variables {names} are discrete; parameters are sampled as continuous numbers. Sum the "
+            "likelihood over "
             "their values (pm.Mixture), or make each value a model of its own."
         )
     if not model.observed_RVs:
-        raise ModelError("the PyMC model has no observed variable, so nothing is its likelihood. Give one `observed=data`.")
+        raise ModelError(
+            "the PyMC model has no observed variable, so nothing is its likelihood. Give one `observed=data`."
+        )
     for variable in model.free_RVs:
         kind = _kind(variable)
         if kind in ("Flat", "HalfFlat"):
             raise PriorError(
-                f"the prior of the PyMC variable {variable.name!r} is {kind}, which cannot be normalised: the evidence would be "
+                f"the prior of the PyMC variable {variable.name!r} is {kind}, which cannot be normalised: the "
+                "evidence would be "
                 "arbitrary. Use a proper prior, e.g. pm.Uniform with limits that you can defend."
             )
 

@@ -41,7 +41,7 @@ def from_unit_cube(
 
 
 def cube_space(names: Sequence[str], transform: Any, descriptions: Mapping[str, str] | None = None) -> JointSpace:
-    """The space of a transform of the unit cube: `transform(u)` gives {name: value} of one point, `.many(u)` of many."""
+    """The space of a transform of the unit cube: `transform(u)` gives {name: value}, `.many(u)` those of many."""
     import jax.numpy as jnp
     from jax.scipy.special import ndtr
 
@@ -56,12 +56,15 @@ def cube_space(names: Sequence[str], transform: Any, descriptions: Mapping[str, 
 
         return transform.many(np.clip(ndtr_numpy(points), LOWEST, HIGHEST))
 
+    def many_densities(points):
+        return -0.5 * np.sum(points**2, axis=1) - LOG_ROOT_2PI * len(names)
+
     def draw(rng, n):
         return rng.standard_normal((n, len(names)))
 
     described = descriptions or {}
     priors = {name: Site((), 1, described.get(name, "from the unit cube")) for name in names}
-    return JointSpace(priors, to_values, density, draw, many_values=many_values, is_standard_normal=True)
+    return JointSpace(priors, to_values, density, draw, None, many_values, many_densities, is_standard_normal=True)
 
 
 class _Transform:
@@ -91,13 +94,15 @@ class _Transform:
             theta = np.asarray(theta, float)
         except Exception as error:
             raise ModelError(
-                f"`prior_transform` fails at the centre of the unit cube, u = [0.5] * {d}: {type(error).__name__}: {error}. "
+                f"`prior_transform` fails at the centre of the unit cube, u = [0.5] * {d}: {type(error).__name__}: "
+                f"{error}. "
                 f"It must take an array of {d} numbers between 0 and 1 and return {d} parameter values."
             ) from error
         wanted = (1, d) if self.vectorized else (d,)
         if theta.shape != wanted or not np.all(np.isfinite(theta)):
             raise ModelError(
-                f"`prior_transform` of the centre of the unit cube is {theta.tolist()}, of shape {theta.shape}; {wanted} finite "
+                f"`prior_transform` of the centre of the unit cube is {theta.tolist()}, of shape {theta.shape}; "
+                f"{wanted} finite "
                 f"numbers are needed, one for each of {', '.join(self.names)}."
             )
 
@@ -129,7 +134,9 @@ def _checked_names(names: Sequence[str]) -> tuple[str, ...]:
         raise ModelError(f"`names` must be a list of parameter names; got the text {names!r}. Write [{names!r}].")
     names = tuple(names)
     if not names or not all(isinstance(name, str) and name for name in names):
-        raise ModelError(f"`names` must be a list of parameter names, one for each dimension of the cube; got {names!r}.")
+        raise ModelError(
+            f"`names` must be a list of parameter names, one for each dimension of the cube; got {names!r}."
+        )
     if len(set(names)) != len(names):
         raise ModelError(f"`names` has a name twice: {names}.")
     return names

@@ -27,11 +27,12 @@ class Site:
 
     def _refuse(self, *_: Any) -> Any:
         raise PriorError(
-            f"this parameter ({self.description}) belongs to a joint prior, so it has no density of its own. Methods that "
+            f"this parameter ({self.description}) belongs to a joint prior, so it has no density of its own. Methods "
+            "that "
             "need one (companions from priors, prior sensitivity of one parameter) cannot use it; `compare` can."
         )
 
-    constrain = unconstrain = log_jacobian = log_density = sample = _refuse
+    constrain = unconstrain = log_jacobian = log_density = sample = values_at = log_density_at = _refuse
 
 
 @dataclass(frozen=True, eq=False)
@@ -39,8 +40,8 @@ class JointSpace:
     r"""$x \in R^d \leftrightarrow \{name: value\}$ and $\ln \pi(x)$, given as functions.
 
     `to_values(x)` and `density(x)` take one point; `draw(rng, n)` gives (n, d) points; `to_points(values)` gives one.
-    `many_values`, if given, is `to_values` for (n, d) points at once, in NumPy. Where `to_values` or `density` cannot be
-    traced by JAX, `traceable` is false and points are taken one by one.
+    `many_values` and `many_densities`, if given, take (n, d) points at once, in NumPy: nothing is compiled then.
+    Where `to_values` or `density` cannot be traced by JAX, `traceable` is false and points are taken one by one.
     """
 
     priors: Mapping[str, Site]
@@ -49,6 +50,7 @@ class JointSpace:
     draw: Callable[[np.random.Generator, int], np.ndarray]
     to_points: Callable[[Mapping[str, Any]], Any] | None = None
     many_values: Callable[[np.ndarray], Mapping[str, np.ndarray]] | None = None
+    many_densities: Callable[[np.ndarray], np.ndarray] | None = None
     traceable: bool = True
     is_standard_normal: bool = False  # the density is N(0, I)
     # Where coordinate i of the functions above stands in x: parameters may be packed in another order.
@@ -111,11 +113,13 @@ class JointSpace:
         missing, unknown = set(self.names) - set(values), set(values) - set(self.names)
         if missing or unknown:
             raise ModelError(
-                f"values are needed for exactly {sorted(self.names)}; missing {sorted(missing)}, unknown {sorted(unknown)}."
+                f"values are needed for exactly {sorted(self.names)}; missing {sorted(missing)}, unknown "
+                f"{sorted(unknown)}."
             )
         if self.to_points is None:
             raise ModelError(
-                "values of this model cannot be turned into unconstrained coordinates: it was given as a transform from the "
+                "values of this model cannot be turned into unconstrained coordinates: it was given as a transform "
+                "from the "
                 "unit cube, whose inverse is not known. Samples of it cannot serve as a pilot."
             )
         return self._outer(np.asarray(self.to_points(values), float))
@@ -146,6 +150,8 @@ class JointSpace:
     @in_float64
     def log_prior_at(self, points: np.ndarray) -> np.ndarray:
         """`log_prior` of many points (n, dimension)."""
+        if self.many_densities is not None:
+            return self.many_densities(np.asarray(self._inner(points)))
         if self.traceable:
             return np.asarray(self._compiled[1](points))
         return np.array([float(self.log_prior(x)) for x in np.asarray(points)])

@@ -27,7 +27,7 @@ class Noise(Protocol):
 
 
 def quantity(value: Any, label: str, known: Mapping[str, Any]) -> Any:
-    """A number or an array as it is; a name is looked up among columns and parameters; a function is called with both."""
+    """A number or an array as it is; a name looked up among columns and parameters; a function called with both."""
     if callable(value):
         return value(known)
     if not isinstance(value, str):
@@ -138,7 +138,8 @@ class Binomial:
             worst = np.ravel(y - n).argmax()
             raise DataError(
                 f"the noise is Binomial, but datum {worst} has {np.ravel(y)[worst]:g} successes in "
-                f"{np.ravel(np.broadcast_to(n, np.shape(y)))[worst]:g} trials. Check `trials` (default 1) and data[\"y\"]."
+                f"{np.ravel(np.broadcast_to(n, np.shape(y)))[worst]:g} trials. Check `trials` (default 1) and "
+                'data["y"].'
             )
         ways = gammaln(n + 1.0) - gammaln(y + 1.0) - gammaln(n - y + 1.0)
         if self.link == "logit":

@@ -1,7 +1,7 @@
 r"""A `Model` as nested samplers want it: a log likelihood and a transform of the unit cube.
 
 Priors with a quantile function are transformed exactly. Others (hierarchies, densities) have none; there the cube is
-sent to a Student t density $q$ near the prior and $\ln \pi - \ln q$ is added to the log likelihood: the evidence and the
+sent to a Student t density $q$ near the prior and $\ln \pi - \ln q$ is added to the log likelihood: evidence and
 posterior are the same, $Z = \int L\,(\pi / q)\,q$.
 """
 
@@ -100,7 +100,9 @@ def _blocks(model: Model, rng: np.random.Generator) -> list[_Block]:
     for name, prior in space.priors.items():
         where = space.slices[name]
         exact = ndtri if isinstance(prior, Quantile) else _by_quantiles(prior)
-        blocks.append(_Block(where, exact, None) if exact else _stand_in(where, prior.sample(rng, 4000), prior.log_density))
+        blocks.append(
+            _Block(where, exact, None) if exact else _stand_in(where, prior.sample(rng, 4000), prior.log_density)
+        )
     return blocks
 
 
@@ -120,7 +122,7 @@ def _by_quantiles(prior: Any) -> Callable[[Any], Any] | None:
 
 
 def _stand_in(where: slice, draws: np.ndarray, log_density: Callable[[Any], Any]) -> _Block:
-    """Student t densities of 4 degrees of freedom, whose quantiles have a closed form, as wide as the draws and a bit more."""
+    """Student t densities of 4 degrees of freedom, whose quantiles have a closed form, a bit wider than the draws."""
     import jax.numpy as jnp
 
     low, centre, high = np.quantile(draws, [0.16, 0.5, 0.84], axis=0)

@@ -83,7 +83,10 @@ class Number:
     def _plain(self, value: float) -> str:
         if not (0 < self.tolerance < 1) or value == 0 or abs(value) < 10 * self.tolerance or not math.isfinite(value):
             return plain(value)
-        return f"{value:.{math.ceil(-math.log10(self.tolerance)) + 1}f}"
+        decimals = math.floor(-math.log10(self.tolerance)) + (self.tolerance < 1e-8)
+        text = f"{value:.{decimals}f}"
+        short = text.rstrip("0")
+        return text if len(text) - len(short) < 5 else short.rstrip(".")
 
     def shown_exact(self) -> str:
         """The exact value, to the digits that matter beside ours, or the bounds."""
