@@ -32,7 +32,7 @@ FLOW = (
         "result", "ranking", "interpretation", "averaging", "sensitivity", "drivers", "export", "archive",
     ),
     ("engine", "compare", "many"),
-    ("calibration",),
+    ("calibration", "selftest"),
     ("crosscheck",),
     ("report",),
     ("paper",),

@@ -38,6 +38,7 @@ _HOMES = {
     "compare": "supermodel.compare",
     "evidence": "supermodel.compare",
     "calibrate": "supermodel.calibration",
+    "check": "supermodel.selftest",
     "Comparison": "supermodel.result",
     "load": "supermodel.archive",
     "Verdict": "supermodel.verdict",
@@ -58,6 +59,7 @@ if TYPE_CHECKING:
     from supermodel.errors import SupermodelError as SupermodelError
     from supermodel.estimation.estimate import Estimate as Estimate
     from supermodel.estimation.estimate import Evidences as Evidences
+    from supermodel.selftest import check as check
     from supermodel.models.from_bilby import from_bilby as from_bilby
     from supermodel.models.from_chains import from_chains as from_chains
     from supermodel.models.from_log_density import from_log_density as from_log_density

@@ -80,6 +80,8 @@ def pilot(joint: Joint, known: Known, seed: int, stream: int, executor: Any = No
         warp = warps.identity(0)
         values = prior_values + 0.0
         return Pilot(joint, warp, prior_points, values, 0.0, 0.0, "no parameters", 1, 0, log_evidence=values[0])
+    if joint.model.pilot_points is not None:
+        return _from_chains(joint, rng, BATCH, executor)
     if not joint.is_traceable:
         return _tempered(joint, rng, known, BATCH, 0, executor)
     climb, climber = find_modes(joint, _starts(joint, known), iterations=200)
@@ -193,6 +195,22 @@ def _hamiltonian(joint: Joint, rng: np.random.Generator, seed: int, stream: int,
         joint, warp, points[rows], log_joint[rows], final, final, method,
         evaluations + edge.evaluations, gradients + edge.gradients, step=step,
     )  # fmt: skip
+
+
+def _from_chains(joint: Joint, rng: np.random.Generator, evaluations: int, executor: Any) -> Pilot:
+    """Posterior draws that the user brought: only their densities at a few of them are asked for."""
+    given = joint.model.pilot_points
+    n = len(next(iter(given.values())))
+    rows = rng.permutation(n)[:512]
+    points = joint.space.points_of({name: np.asarray(given[name])[rows] for name in joint.space.names})
+    points = points[np.all(np.isfinite(points), axis=1)]
+    few = points[np.arange(BATCH) % len(points)]
+    log_joint = evaluate_in_batches(joint, few, executor) + joint.space.log_prior_at(few)
+    warp = by_moments(points)
+    left = spread(log_joint, few, warp)
+    return Pilot(
+        joint, widened(warp, left), few, log_joint, left, 1.3 * left, "chains brought along", evaluations + BATCH, 0
+    )
 
 
 def leapfrogs(step: float) -> int:

@@ -51,6 +51,12 @@ class Space:
         parts = [np.asarray(prior.unconstrain(values[name])) for name, prior in self.priors.items()]
         return np.concatenate(parts) if parts else np.zeros(0)
 
+    @in_float64
+    def points_of(self, values: Mapping[str, np.ndarray]) -> np.ndarray:
+        """The points (n, dimension) of many values (n, ...)."""
+        n = len(next(iter(values.values())))
+        return np.stack([self.unconstrain({name: values[name][i] for name in self.names}) for i in range(n)])
+
     def sample_prior(self, rng: np.random.Generator, n: int) -> np.ndarray:
         """`n` prior draws, (n, dimension), unconstrained."""
         parts = [prior.sample(rng, n) for prior in self.priors.values()]

@@ -1,0 +1,158 @@
+"""Common parameters shared or replicated, and priors combined as well as likelihoods (Sec. 2.1, 2.1.3)."""
+
+from __future__ import annotations
+
+import math
+from functools import cache
+
+import numpy as np
+
+from supermodel.diagnostics import autocorrelation_time, crossings
+from supermodel.embedding.supermodel import Supermodel
+from supermodel.estimation.shares import shares
+from supermodel.float64 import float64
+from supermodel.paper import examples
+from supermodel.paper.examples import LINEAR, linear_exact
+from supermodel.paper.figures import BLUE, GREEN, MUTED, RED, canvas, say
+from supermodel.paper.numbers import Number, Part, Picture, Quoted, measured
+from supermodel.paper.runs import Runs, cost, worst_rhat
+from supermodel.sampling.draws import Draws
+
+NAMES = ("theta0", "theta1", "theta2", "theta4")
+
+
+@cache
+def with_companions(kind: str) -> Supermodel:
+    """The linear mixture, tilted to balance, with a pseudo-prior for theta2 where M2 lacks it.
+
+    "posterior": N of its posterior under M1; "conditional": its posterior given the other parameters.
+    """
+    import numpyro.distributions as dist
+
+    mean, covariance = linear_exact("M1").posterior
+    rest = [0, 1, 3]
+    slope = np.linalg.solve(covariance[np.ix_(rest, rest)], covariance[rest, 2])
+    sd = math.sqrt(covariance[2, 2] - slope @ covariance[rest, 2])
+
+    def conditional(p):
+        shift = sum(s * (p[NAMES[i]] - mean[i]) for s, i in zip(slope, rest, strict=True))
+        return dist.Normal(mean[2] + shift, sd)
+
+    companions = {
+        "prior": "prior",
+        "posterior": {"theta2": dist.Normal(mean[2], math.sqrt(covariance[2, 2]))},
+        "conditional": {"theta2": conditional},
+    }[kind]
+    models = examples.linear_models()
+    return Supermodel({n: models[n] for n in ("M1", "M2")}, data=examples.data("linear"), tilt=(LINEAR, 0.0), companions=companions)
+
+
+@cache
+def replicated_with_companions() -> Supermodel:
+    """All parameters twice; each copy follows its own model's posterior while the other model is in charge."""
+    import numpyro.distributions as dist
+
+    models = examples.linear_models()
+    companions = {}
+    for name in ("M1", "M2"):
+        mean, covariance = linear_exact(name).posterior
+        parameters = list(models[name].priors)
+        for i, parameter in enumerate(parameters):
+            label = parameter if parameter == "theta2" else f"{name}.{parameter}"
+            before = parameters[:i]
+            slope = np.linalg.solve(covariance[:i, :i], covariance[:i, i]) if i else np.zeros(0)
+            sd = math.sqrt(covariance[i, i] - slope @ covariance[:i, i])
+            companions[label] = _given(name, before, slope, mean, i, sd, dist)
+    return Supermodel({n: models[n] for n in ("M1", "M2")}, data=examples.data("linear"), tilt=(LINEAR, 0.0), share=False, companions=companions)
+
+
+def _given(name, before, slope, mean, i, sd, dist):
+    def companion(p):
+        labels = [b if b == "theta2" else f"{name}.{b}" for b in before]
+        shift = sum(s * (p[label] - mean[j]) for j, (s, label) in enumerate(zip(slope, labels, strict=True)))
+        return dist.Normal(mean[i] + shift, sd)
+
+    return companion
+
+
+def exact_draws(supermodel: Supermodel, n: int, seed: int) -> Draws:
+    """Independent draws of the tilted mixture: half of M1's posterior, half of M2's with its companion of theta2."""
+    import jax
+
+    rng = np.random.default_rng(seed)
+    first = linear_exact("M1").sample_posterior(rng, n // 2)
+    second = np.insert(linear_exact("M2").sample_posterior(rng, n - n // 2), 2, 0.0, axis=1)
+    second[:, 2] = _companion_draws(supermodel, second, rng)
+    u = np.concatenate([first, second])[rng.permutation(n)]
+    order = [NAMES.index(label) for label in supermodel.labels]
+    with float64():
+        logs = np.asarray(jax.jit(jax.vmap(supermodel.log_joints))(u[:, order]))
+    return Draws(supermodel, np.full((1, n), 0.5), logs[None], u[None][..., order], {"likelihood": 2 * n, "gradient": 0})
+
+
+def _companion_draws(supermodel: Supermodel, points: np.ndarray, rng: np.random.Generator) -> np.ndarray:
+    given = supermodel._companions.get("theta2")
+    z = rng.standard_normal(len(points))
+    if given is None:
+        return z
+    if hasattr(given, "distribution"):
+        found = given.distribution
+    else:
+        found = given(dict(zip(NAMES, points.T, strict=True)))
+    return np.asarray(found.loc) + np.asarray(found.scale) * z
+
+
+def companions(runs: Runs) -> Part:
+    """Combining priors as well: sigma sqrt(N) of the Rao-Blackwell estimate falls (A8)."""
+    numbers, n = [], runs.settings.exact_draws
+    labels = {"prior": "prior (the paper's)", "posterior": "posterior of θ₂", "conditional": "posterior of θ₂ given the rest"}
+    for kind, expected in (("prior", 1.995), ("posterior", 1.75), ("conditional", 1.53)):
+        draws = exact_draws(with_companions(kind), n, runs.settings.seed)
+        found = shares(draws)
+        estimate = found.log_bayes_factor("M2", "M1")
+        scaled = estimate.error * math.sqrt(n)
+        numbers.append(measured("A8", f"ln B₂₁, companion of θ₂: {labels[kind]}", estimate, LINEAR, evaluations=cost(draws)))
+        numbers.append(Number("A8", "its σ√N", scaled, exact=expected, tolerance=0.03 * expected))
+    draws = runs.sample(with_companions("posterior"), "linear with companions", thin=10)
+    tau = 10 * autocorrelation_time(np.exp(draws.log_joints[..., 0] - np.logaddexp(*np.moveaxis(draws.log_joints + draws.supermodel.tilt, -1, 0))))
+    base = runs["linear tilt"]
+    tau_prior = 50 * shares(base).details["tau"][0]
+    numbers += [
+        measured("A8", "ln B₂₁ by Metropolis with the companion “posterior”", shares(draws).log_bayes_factor("M2", "M1"), LINEAR, evaluations=cost(draws)),
+        Number("A18", "τ of the share in steps, companion prior over companion posterior", tau_prior / tau, bounds=(1.0, math.inf), remark="A pseudo-prior keeps θ₂ where M₁ will want it: the cure for parameters lost in their prior."),
+    ]  # fmt: skip
+    text = "Any normalised density may stand in for the prior of a parameter that a model does not use. ln B₂₁ stays, the error falls."
+    return Part("Combining priors as well as likelihoods", text, numbers)
+
+
+def layouts(runs: Runs) -> Part:
+    """Shared against replicated parameters (A17, A18)."""
+    shared, replicated = runs["linear tilt"], runs["linear replicated"]
+    cured = runs.sample(replicated_with_companions(), "linear replicated with companions", thin=10)
+    trips = int(crossings(replicated).round_trips.sum())
+    tau_shared = 50 * autocorrelation_time(shared.alpha)
+    tau_replicated = 50 * autocorrelation_time(replicated.alpha)
+    numbers = [
+        measured("A17", "ln B₂₁, shared layout", shares(shared).log_bayes_factor("M2", "M1"), LINEAR, evaluations=cost(shared)),
+        measured("A17", "ln B₂₁, replicated layout with companions", shares(cured).log_bayes_factor("M2", "M1"), LINEAR, evaluations=cost(cured), paper=Quoted("does not matter which", holds=True)),
+        Number("A17", "τ of α in steps, replicated over shared", tau_replicated / tau_shared, bounds=(1.0, math.inf), paper=Quoted("“large”", holds=True)),
+        Number("A18", "largest R̂ of the replicated run", worst_rhat(replicated), bounds=(1.05, math.inf), paper=Quoted("very difficult to sample", holds=True),
+               remark=f"{trips} round trips in {replicated.alpha.size * 50:.1e} steps: the losing model's four parameters wander over their priors, of which the posterior fills e^−{_lost():.0f}. No estimate from such a run is to be believed, and R̂ says so."),
+        Number("A18", "width of M₁'s θ₀ in the replicated run, over its posterior width", float(replicated.parameters()["M1.theta0"].std() / math.sqrt(linear_exact("M1").posterior_covariance[0, 0])), bounds=(10.0, math.inf)),
+    ]  # fmt: skip
+    figure, axes = canvas(8, 3.4, 1, 2, sharey=True)
+    for ax, draws, title, colour in ((axes[0], shared, "shared", BLUE), (axes[1], replicated, "replicated", RED)):
+        steps = 50 * np.arange(draws.n_draws)
+        for chain, shade in ((0, colour), (1, GREEN)):
+            ax.plot(steps[:120], draws.alpha[chain, :120], color=shade, linewidth=1.0)
+        ax.set(title=title, xlabel="steps", ylim=(0, 1))
+    axes[0].set_ylabel(r"$\alpha$")
+    say(axes[1], 0.02, 0.5, "two chains: one started\nin each model", MUTED, transform=axes[1].transAxes, fontsize=9)
+    caption = "α along two chains, one started in each model. Sharing the common parameters lets a chain cross; replicating them keeps it where it began."
+    text = "The posterior of α is the same in both layouts. Sampling it is not."
+    return Part("Shared or replicated parameters", text, numbers, [Picture("layouts", "Shared and replicated parameters", caption, figure)])
+
+
+def _lost() -> float:
+    """-ln of the share of M1's prior that its posterior fills."""
+    return -0.5 * float(np.linalg.slogdet(linear_exact("M1").posterior_covariance)[1])
