@@ -31,7 +31,7 @@ FLOW = (
     (
         "result", "ranking", "interpretation", "averaging", "sensitivity", "drivers", "export", "archive",
     ),
-    ("engine", "compare", "many"),
+    ("engine", "recipe", "compare", "many"),
     ("calibration", "selftest"),
     ("crosscheck",),
     ("report",),

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from supermodel.compilation import compilation_cache
-from supermodel.embedding.supermodel import check_models
+from supermodel.embedding.supermodel import COMBINATIONS, check_models
 from supermodel.engine.checkpoint import resume, write
 from supermodel.engine.judge import judge
 from supermodel.engine.posterior import posteriors
@@ -19,6 +19,7 @@ from supermodel.engine.run import Goals, Run
 from supermodel.errors import SupermodelError
 from supermodel.models.model import Model
 from supermodel.progress import reporter
+from supermodel.recipe import by_recipe
 from supermodel.result import Comparison, EdgeRecord, checked_odds
 
 
@@ -29,6 +30,7 @@ def compare(
     seed: int = 0,
     target_error: float = 0.1,
     decide: tuple[float, float] | None = None,
+    method: str = "auto",
     share: bool | Sequence[str] = True,
     prior_odds: Mapping[str, float] | None = None,
     max_evaluations: int | None = None,
@@ -46,11 +48,18 @@ def compare(
 
     `checkpoint`: a file that is written (atomically) as the run goes on; started again with the same models, data and
     seed, the run resumes from it and ends with the same bits as if it had never stopped.
+    `method`: "auto" is the engine; "mixture", "product", "blend" or "index" samples that one supermodel as the paper
+    does, at the paper's cost.
     `executor`: any `concurrent.futures` executor, for plain-Python likelihoods.
     """
     check_models(models)
-    return _run(models, data, seed, Goals(*_checked_goals(target_error, decide, max_evaluations, max_seconds)),
-                share, prior_odds, checkpoint, executor, progress)  # fmt: skip
+    goals = Goals(*_checked_goals(target_error, decide, max_evaluations, max_seconds))
+    if method != "auto":
+        if method not in COMBINATIONS:
+            raise SupermodelError(f"`method` must be 'auto' or one of {', '.join(COMBINATIONS)}; got {method!r}.")
+        odds = checked_odds(prior_odds or dict.fromkeys(models, 1.0), tuple(models))
+        return by_recipe(models, data, method, seed, goals, share, odds)
+    return _run(models, data, seed, goals, share, prior_odds, checkpoint, executor, progress)
 
 
 def evidence(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from functools import cache
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -19,32 +20,43 @@ from supermodel.paper.runs import Runs, cost, worst_rhat
 from supermodel.sampling.draws import Draws
 
 NAMES = ("theta0", "theta1", "theta2", "theta4")
+OTHERS = ("theta0", "theta1", "theta4")
+
+
+class Companion(NamedTuple):
+    """A Gaussian pseudo-prior of theta2: its mean is that of M1's posterior plus a regression on the other parameters."""
+
+    mean: float
+    sd: float
+    slope: np.ndarray  # on theta0, theta1, theta4
+    centre: np.ndarray
+
+    def location(self, p: Any) -> Any:
+        """The mean at parameters {name: value}."""
+        return self.mean + sum(s * (p[n] - c) for s, n, c in zip(self.slope, OTHERS, self.centre, strict=True))
+
+
+def companion(kind: str) -> Companion:
+    """Of "prior" (the paper's), "posterior" (M1's posterior of theta2) or "conditional" (the same given the rest)."""
+    mean, covariance = linear_exact("M1").posterior
+    rest = [0, 1, 3]
+    slope = np.linalg.solve(covariance[np.ix_(rest, rest)], covariance[rest, 2])
+    if kind == "prior":
+        return Companion(0.0, 1.0, np.zeros(3), mean[rest])
+    if kind == "posterior":
+        return Companion(float(mean[2]), math.sqrt(covariance[2, 2]), np.zeros(3), mean[rest])
+    return Companion(float(mean[2]), math.sqrt(covariance[2, 2] - slope @ covariance[rest, 2]), slope, mean[rest])
 
 
 @cache
 def with_companions(kind: str) -> Supermodel:
-    """The linear mixture, tilted to balance, with a pseudo-prior for theta2 where M2 lacks it.
-
-    "posterior": N of its posterior under M1; "conditional": its posterior given the other parameters.
-    """
+    """The linear mixture, tilted to balance, with a pseudo-prior for theta2 where M2 lacks it."""
     import numpyro.distributions as dist
 
-    mean, covariance = linear_exact("M1").posterior
-    rest = [0, 1, 3]
-    slope = np.linalg.solve(covariance[np.ix_(rest, rest)], covariance[rest, 2])
-    sd = math.sqrt(covariance[2, 2] - slope @ covariance[rest, 2])
-
-    def conditional(p):
-        shift = sum(s * (p[NAMES[i]] - mean[i]) for s, i in zip(slope, rest, strict=True))
-        return dist.Normal(mean[2] + shift, sd)
-
-    companions = {
-        "prior": "prior",
-        "posterior": {"theta2": dist.Normal(mean[2], math.sqrt(covariance[2, 2]))},
-        "conditional": {"theta2": conditional},
-    }[kind]
+    q = companion(kind)
     models = examples.linear_models()
-    return Supermodel({n: models[n] for n in ("M1", "M2")}, data=examples.data("linear"), tilt=(LINEAR, 0.0), companions=companions)
+    given = {"theta2": (lambda p: dist.Normal(q.location(p), q.sd)) if kind == "conditional" else dist.Normal(q.mean, q.sd)}
+    return Supermodel({n: models[n] for n in ("M1", "M2")}, data=examples.data("linear"), tilt=(LINEAR, 0.0), companions=given)
 
 
 @cache
@@ -75,31 +87,19 @@ def _given(name, before, slope, mean, i, sd, dist):
     return companion
 
 
-def exact_draws(supermodel: Supermodel, n: int, seed: int) -> Draws:
+def exact_draws(kind: str, n: int, seed: int) -> Draws:
     """Independent draws of the tilted mixture: half of M1's posterior, half of M2's with its companion of theta2."""
     import jax
 
-    rng = np.random.default_rng(seed)
+    supermodel, q, rng = with_companions(kind), companion(kind), np.random.default_rng(seed)
     first = linear_exact("M1").sample_posterior(rng, n // 2)
     second = np.insert(linear_exact("M2").sample_posterior(rng, n - n // 2), 2, 0.0, axis=1)
-    second[:, 2] = _companion_draws(supermodel, second, rng)
+    second[:, 2] = q.location(dict(zip(NAMES, second.T, strict=True))) + q.sd * rng.standard_normal(len(second))
     u = np.concatenate([first, second])[rng.permutation(n)]
-    order = [NAMES.index(label) for label in supermodel.labels]
+    u = u[:, [NAMES.index(label) for label in supermodel.labels]]
     with float64():
-        logs = np.asarray(jax.jit(jax.vmap(supermodel.log_joints))(u[:, order]))
-    return Draws(supermodel, np.full((1, n), 0.5), logs[None], u[None][..., order], {"likelihood": 2 * n, "gradient": 0})
-
-
-def _companion_draws(supermodel: Supermodel, points: np.ndarray, rng: np.random.Generator) -> np.ndarray:
-    given = supermodel._companions.get("theta2")
-    z = rng.standard_normal(len(points))
-    if given is None:
-        return z
-    if hasattr(given, "distribution"):
-        found = given.distribution
-    else:
-        found = given(dict(zip(NAMES, points.T, strict=True)))
-    return np.asarray(found.loc) + np.asarray(found.scale) * z
+        logs = np.asarray(jax.jit(jax.vmap(supermodel.log_joints))(u))
+    return Draws(supermodel, np.full((1, n), 0.5), logs[None], u[None], {"likelihood": 2 * n, "gradient": 0})
 
 
 def companions(runs: Runs) -> Part:
@@ -107,7 +107,7 @@ def companions(runs: Runs) -> Part:
     numbers, n = [], runs.settings.exact_draws
     labels = {"prior": "prior (the paper's)", "posterior": "posterior of θ₂", "conditional": "posterior of θ₂ given the rest"}
     for kind, expected in (("prior", 1.995), ("posterior", 1.75), ("conditional", 1.53)):
-        draws = exact_draws(with_companions(kind), n, runs.settings.seed)
+        draws = exact_draws(kind, n, runs.settings.seed)
         found = shares(draws)
         estimate = found.log_bayes_factor("M2", "M1")
         scaled = estimate.error * math.sqrt(n)

@@ -1,0 +1,129 @@
+"""The report opens in a browser: no console errors, no network, nothing overflows, names stay names."""
+
+import dataclasses
+import html
+import json
+import re
+import shutil
+import subprocess
+from pathlib import Path
+
+import numpy as np
+import pytest
+from made_result import made_result
+from supermodel.errors import StorageError
+from supermodel.report.html import page
+from supermodel.verdict import Reason, Verdict
+
+NASTY = '<b>&"x'
+CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
+FLAGS = (
+    "--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking",
+    "--disable-component-update", "--disable-sync", "--enable-logging=stderr", "--virtual-time-budget=4000",
+)  # fmt: skip
+needs_browser = pytest.mark.skipif(CHROMIUM is None, reason="Chromium is not installed")
+
+
+@pytest.fixture(scope="module")
+def result():
+    verdict = Verdict("caution", (Reason("drift", "the two halves of the run differ by <4.2> errors."),))
+    return made_result(0, {"line": "ab", NASTY: "abc", "a level with quite a long name, longer than most": "a"}, verdict=verdict)
+
+
+@pytest.fixture(scope="module")
+def report(result):
+    return page(result)
+
+
+def test_it_holds_all_parts(result, report):
+    for part in ("Verdict CAUTION", "drift", "The answer", "Data and predictions", "What drives the preference", "Prior sensitivity", "Posteriors", "who shares what", "Inside the run", "@article{Mootoovaloo2016", "seed", "numpy", "fingerprint of the data"):
+        assert part in report, part
+    assert report.count("<svg") >= 14 and "could not" not in report
+    assert "Bayes factors between 3 models were computed" in report
+
+
+def test_it_stands_alone(report):
+    assert not re.search(r"(?:src|href)\s*=\s*[\"']?(?:https?:)?//", report)
+    assert "<script" not in report and "@import" not in report
+    assert set(re.findall(r'(?:href|src)="([a-z]+:)', report)) <= {"data:"}
+
+
+def test_names_are_escaped_everywhere(report):
+    assert NASTY not in report and "&lt;4.2&gt;" in report
+    assert "<b>&" not in report and "<b>&amp;" not in report
+    assert report.count("&lt;b&gt;&amp;") > 10
+
+
+def test_ids_are_unique_and_references_lead_somewhere(report):
+    ids = re.findall(r'\bid="([^"]+)"', report)
+    assert len(ids) == len(set(ids))
+    used = set(re.findall(r'(?:url\(#|href="#)([^")]+)', report))
+    assert used and used <= set(ids)
+
+
+def test_the_same_result_gives_the_same_bytes(result, report):
+    assert page(result) == report
+
+
+def test_a_failed_run_shouts(result):
+    failed = page(dataclasses.replace(result, verdict=Verdict("fail", (Reason("rhat", "chains disagree."),))))
+    assert "not to be used" in failed and "FAIL: do not use" in failed
+
+
+def test_results_without_models_or_data_still_have_a_report(result):
+    bare = page(dataclasses.replace(result, models=None))
+    assert "Load with load(path, models" in bare and "Prior sensitivity" in bare
+    nothing = page(dataclasses.replace(result, models=None, data=None))
+    assert "Data and predictions" not in nothing
+    alone = page(made_result(0, {"line": "ab"}))
+    assert "ln Z(line)" in alone and "Prior sensitivity" not in alone
+
+
+def test_it_is_written_atomically_and_complains_clearly(result, tmp_path):
+    with pytest.raises(StorageError, match="does not exist"):
+        result.report(tmp_path / "none" / "report.html")
+
+
+def browse(content: str, folder: Path, width: int, *extra: str) -> tuple[dict, str]:
+    """(measures of the page in a frame of this width, what the console said)."""
+    measure = (
+        "<script>onload=()=>{const d=frames[0].document,e=d.documentElement;"
+        "const wide=[...d.querySelectorAll('body *')].filter(n=>!n.closest('.wide,pre,svg')&&n.getBoundingClientRect().right>e.clientWidth+1).map(n=>n.tagName+'.'+n.className);"
+        "const out=document.createElement('pre');out.id='out';out.textContent=JSON.stringify({scroll:e.scrollWidth,client:e.clientWidth,wide:wide.slice(0,5),"
+        "svg:d.querySelectorAll('svg').length,title:d.title,ink:getComputedStyle(d.body).color});document.body.append(out)}</script>"
+    )
+    harness = folder / f"harness-{width}.html"
+    harness.write_text(f'<!doctype html><meta charset="utf-8"><link rel="icon" href="data:,"><iframe srcdoc="{html.escape(content)}" style="width:{width}px;height:900px;border:0"></iframe>{measure}')
+    done = subprocess.run(
+        [CHROMIUM, *FLAGS, *extra, f"--user-data-dir={folder / 'profile'}", "--window-size=1500,1000", "--dump-dom", harness.as_uri()],
+        capture_output=True, text=True, timeout=120,
+    )  # fmt: skip
+    found = re.search(r'<pre id="out">(.*?)</pre>', done.stdout, re.DOTALL)
+    assert found, done.stderr[-2000:]
+    console = "\n".join(line for line in done.stderr.splitlines() if "CONSOLE" in line)
+    return json.loads(html.unescape(found[1])), console
+
+
+@needs_browser
+@pytest.mark.parametrize("width", [390, 1400])
+def test_it_opens_without_errors_and_nothing_overflows(report, tmp_path, width):
+    measures, console = browse(report, tmp_path, width)
+    assert console == ""
+    assert measures["client"] == width
+    assert measures["scroll"] <= width and measures["wide"] == []
+    assert measures["svg"] >= 14 and NASTY in measures["title"]
+
+
+@needs_browser
+def test_dark_is_dark(report, tmp_path):
+    light, _ = browse(report, tmp_path, 390)
+    dark, _ = browse(report, tmp_path, 390, "--blink-settings=preferredColorScheme=0")
+    brightness = [np.mean([int(c) for c in re.findall(r"\d+", m["ink"])[:3]]) for m in (light, dark)]
+    assert brightness[0] < 80 and brightness[1] > 180
+
+
+@needs_browser
+def test_the_browser_test_sees_planted_faults(tmp_path):
+    faulty = '<title>t</title><div style="width:900px">wide</div><script>undefinedFunction()</script>'
+    measures, console = browse(faulty, tmp_path, 390)
+    assert measures["scroll"] > 390 and measures["wide"] and "undefinedFunction" in console

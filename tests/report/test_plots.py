@@ -1,0 +1,149 @@
+"""Every plot takes and returns an Axes, names what it shows, and cannot hide a bad verdict."""
+
+import dataclasses
+import math
+import re
+from pathlib import Path
+
+import matplotlib.pyplot as plt
+import numpy as np
+import numpyro.distributions as dist
+import pytest
+from made_result import made_result
+from supermodel.calibration import Calibration
+from supermodel.errors import DataError
+from supermodel.estimation.estimate import Evidences
+from supermodel.report import plots
+from supermodel.report.posterior_plots import density
+from supermodel.report.style import end_labels
+from supermodel.verdict import Verdict
+
+ROOT = Path(__file__).resolve().parents[2]
+NAMES = {"line": "ab", "curve $x$": "abc", "level": "a"}
+
+
+@pytest.fixture(scope="module")
+def result():
+    return made_result(0, NAMES)
+
+
+@pytest.fixture(autouse=True)
+def closed():
+    yield
+    plt.close("all")
+
+
+def study():
+    p = np.array([[0.9, 0.1], [0.2, 0.8], [0.6, 0.4]])
+    return Calibration(("a", "b"), np.array(["a", "b", "b"]), np.log(p), np.full(3, 0.1), p, ("ok",) * 3, 0.0, ())
+
+
+DRAWN = {
+    "bayes_factors": lambda r, ax: plots.bayes_factors(r, ax=ax),
+    "matrix": lambda r, ax: plots.matrix(r, ax=ax),
+    "alpha": lambda r, ax: plots.alpha(r, 1, ax=ax),
+    "trace": lambda r, ax: plots.trace(r, ax=ax),
+    "crossings": lambda r, ax: plots.crossings(r, 1, ax=ax),
+    "sensitivity": lambda r, ax: r.sensitivity("c", np.geomspace(0.05, 5, 9)).plot(ax),
+    "shifts": lambda r, ax: r.sensitivity("c", shifts=[-1.0, 0.0, 1.0]).plot(ax),
+    "replaced": lambda r, ax: r.sensitivity("c", replace={"wide": dist.Cauchy(0, 1)}).plot(ax),
+    "averaged": lambda r, ax: plots.averaged(r, "b", ax=ax),
+    "spike": lambda r, ax: plots.averaged(r, "c", fixed=0.0, ax=ax),
+    "predictions": lambda r, ax: plots.predictions(r, ax=ax),
+    "corner": lambda r, ax: plots.corner(r, "curve $x$", ax=ax),
+    "drivers": lambda r, ax: r.drivers("curve $x$", "line").plot(ax),
+}
+
+
+def words(ax) -> str:
+    found = [t.get_text() for t in ax.figure.findobj(plt.Text)]
+    return "\n".join(found)
+
+
+@pytest.mark.parametrize("name", DRAWN)
+def test_it_draws_on_the_axes_it_is_given_and_says_so(name, result):
+    figure, ax = plt.subplots()
+    assert DRAWN[name](result, ax) is ax
+    figure.canvas.draw()
+    assert words(ax).strip()
+
+
+def test_it_makes_axes_of_its_own_when_given_none(result):
+    assert plots.bayes_factors(result).figure is not plots.matrix(result).figure
+    assert "false alarms" in words(plots.calibration(study()))
+
+
+@pytest.mark.parametrize("name", DRAWN)
+def test_a_failed_run_is_marked(name, result):
+    failed = dataclasses.replace(result, verdict=Verdict("fail"))
+    assert "FAIL: do not use" in words(DRAWN[name](failed, plt.figure().add_subplot()))
+    assert "FAIL" not in words(DRAWN[name](result, plt.figure().add_subplot()))
+
+
+def test_a_limit_is_drawn_as_a_limit(result):
+    values = Evidences(result.names, np.array([0.0, 8.3, -2.0]), np.diag([0.0, math.inf, 0.0]), True)
+    limit = dataclasses.replace(result, evidences=values, verdict=Verdict("limit"))
+    shown = words(plots.bayes_factors(limit))
+    assert "> 8.3 at 95%" in shown and "LIMIT" in shown
+    assert "LIMIT: bound only" in words(plots.matrix(limit))
+
+
+def test_a_huge_bayes_factor_is_an_arrow(result):
+    huge = dataclasses.replace(result, evidences=Evidences(result.names, np.array([0.0, 4000.0, -3.0]), np.eye(3) * 0.01, True))
+    ax = plots.bayes_factors(huge)
+    assert ax.get_xlim()[1] < 50 and "4000.00 ± 0.14" in words(ax)
+
+
+def test_dollars_in_names_stay_dollars(result):
+    assert "curve $x$" in words(plots.matrix(result))
+    plots.matrix(result).figure.canvas.draw()
+
+
+def test_the_alpha_plot_ends_at_the_estimate(result):
+    edge = result.edges[1]
+    ax = plots.alpha(result, 1)
+    curve = ax.lines[0].get_ydata()
+    assert curve[0] == pytest.approx(0.0, abs=1e-9) and curve[-1] == pytest.approx(edge.report["value"], abs=1e-6)
+    assert np.all(np.diff(curve, 2) > -1e-9)  # ln Z of a product path is convex
+
+
+def test_the_trace_ends_at_the_estimate(result):
+    a, b = result.ranking[:2]
+    ax = plots.trace(result, a, b)
+    assert ax.lines[0].get_ydata()[-1] == pytest.approx(result.log_bayes_factor(a, b).value, abs=1e-9)
+
+
+def test_one_model_alone_has_a_trace_and_an_alpha():
+    alone = made_result(0, {"line": "ab"})
+    assert "ln Z(line)" in words(plots.trace(alone)) and "ln Z(line)" in words(plots.alpha(alone))
+
+
+def test_data_of_another_shape_are_refused(result):
+    with pytest.raises(DataError, match='columns "x" and "y"'):
+        plots.predictions(dataclasses.replace(result, data=np.zeros(3)))
+
+
+def test_the_density_integrates_to_one_and_finds_the_mean():
+    rng = np.random.default_rng(0)
+    grid = np.linspace(-6, 8, 500)
+    curve = density(rng.normal(1.0, 0.7, 5000), np.full(5000, 1 / 5000), grid)
+    assert np.trapezoid(curve, grid) == pytest.approx(1.0, abs=1e-3)
+    assert np.trapezoid(grid * curve, grid) == pytest.approx(1.0, abs=0.05)
+
+
+def test_labels_do_not_cover_each_other():
+    ax = plt.figure().add_subplot()
+    ax.set_ylim(0, 1)
+    end_labels(ax, [(0, 0.99, "a", "k"), (0, 0.985, "b", "k"), (0, 0.98, "c", "k")])
+    heights = sorted(t.xy[1] for t in ax.texts)
+    assert np.all(np.diff(heights) > 0.07) and heights[-1] <= 1.0 + 1e-9
+
+
+def test_the_gallery_page_shows_every_picture_that_the_code_makes():
+    page = (ROOT / "docs" / "gallery.md").read_text()
+    shown = re.findall(r"gallery/(\w+)\.png", page)
+    code = (ROOT / "src/supermodel/report/gallery.py").read_text()
+    made = re.findall(r'^        "(\w+)": lambda', code, re.MULTILINE)
+    assert sorted(shown) == sorted(made) and len(shown) >= 13
+    for name in shown:
+        assert (ROOT / "docs" / "gallery" / f"{name}.png").stat().st_size < 120_000

@@ -1,0 +1,73 @@
+"""The answer as text and as tables: complete, aligned, escaped, never louder than the verdict."""
+
+import dataclasses
+
+import numpy as np
+import pytest
+from made_result import made_result
+from supermodel.report.tables import Cells, latex_escape, mean_and_sd, number, prior_cells, probability
+from supermodel.report.text import duration, weighted_quantiles
+from supermodel.verdict import Reason, Verdict
+
+NASTY = '<b>&"x|_$%'
+
+
+@pytest.fixture(scope="module")
+def result():
+    return made_result(0, {"line": "ab", "curve": "abc", NASTY: "a"})
+
+
+def test_the_text_has_everything(result):
+    text = str(result)
+    for part in ("ln B(", "Trotta", "P(", "equal prior odds", "R-hat", "crossings", "Normal(0.1, 0.8)", "Verdict OK", "seed 0", "schema 1", "1 234 likelihood calls", "fingerprints"):
+        assert part in text, part
+    assert all(name in text for name in result.names)
+    assert all(len(line) < 130 for line in text.splitlines())
+
+
+def test_reasons_are_printed_with_their_codes(result):
+    loud = dataclasses.replace(result, verdict=Verdict("fail", (Reason("few_crossings", "only 2 crossings."),)))
+    assert "Verdict FAIL: do not use this answer" in str(loud) and "few_crossings: only 2 crossings." in str(loud)
+    assert "[FAIL]" in str(loud).splitlines()[0]
+
+
+def test_prior_odds_are_stated(result):
+    odds = dict(zip(result.names, (0.5, 0.25, 0.25), strict=True))
+    assert "prior probabilities line 0.5" in str(dataclasses.replace(result, prior_odds=odds))
+
+
+def test_columns_line_up(result):
+    lines = str(result.table()).splitlines()
+    place = lines[0].index("crossings") + len("crossings")
+    assert all(len(line) == place for line in lines)
+
+
+def test_markdown_latex_and_html_escape_what_users_name(result):
+    table = result.table()
+    assert r'&lt;b&gt;&amp;"x\|\_$%' in table.markdown()
+    assert all(line.count(" | ") == table.markdown().splitlines()[0].count(" | ") for line in table.markdown().splitlines() if line.startswith("| "))
+    assert r"\textless{}b\textgreater{}\&" in table.latex() and r"\_\$\%" in table.latex()
+    assert r"\begin{tabular}" in table.latex() and r"$\pm$" in table.latex()
+    for html in (table._repr_html_(), result._repr_html_()):
+        assert "<b>&" not in html and "&lt;b&gt;&amp;&#34;x" in html
+
+
+def test_small_formats():
+    assert (probability(0.5), probability(1 - 1e-12), probability(1e-200), probability(float("nan"))) == ("0.5000", ">0.9999", "<1e-99", "–")
+    assert (number(float("nan")), number(float("inf")), number(-3.14159)) == ("–", "∞", "-3.14")
+    assert (mean_and_sd(1.23456, 0.0123), mean_and_sd(12345.6, 789.0), mean_and_sd(1.0, 0.0), mean_and_sd(1e-12, 3e-13)) == (
+        "1.235 ± 0.012", "12346 ± 789", "1", "1.000e-12 ± 3.0e-13",
+    )  # fmt: skip
+    assert (duration(8.21), duration(200), duration(7500)) == ("8.2 s", "3 min 20 s", "2 h 5 min")
+    assert latex_escape("a\\b{c}") == r"a\textbackslash{}b\{c\}"
+    assert Cells(("a", "b"), (("x", "1"),), note="n").markdown().endswith("\nn\n")
+
+
+def test_who_shares_what_is_listed(result):
+    rows = {row[0]: row[-1] for row in prior_cells(result).rows}
+    assert rows == {"a": "shared", "b": "shared", "c": "one model"}
+
+
+def test_weighted_quantiles():
+    values, weights = np.array([3.0, 1.0, 2.0]), np.array([0.25, 0.5, 0.25])
+    assert weighted_quantiles(values, weights, (0.25, 0.625)).tolist() == [1.0, 2.0]
