@@ -1,11 +1,12 @@
 """A comparison whose every number is known: linear models with Gaussian noise, and independent draws on their ladders.
 
-Each model hangs on the reference N(u; 0, I) through x = m + C u with a factor C that is wrong on purpose, so that weights
-vary. All rungs of the product path are then Gaussian and are sampled exactly: no chain, no compilation, known truth.
+Each model hangs on the reference N(u; 0, I) through x = m + C u with a factor C that is wrong on purpose, so that
+weights vary. All rungs of the product path are then Gaussian and are sampled exactly: no chain, nothing compiled.
 """
 
 import numpy as np
 import numpyro.distributions as dist
+
 from supermodel.estimation.estimate import Evidences
 from supermodel.estimation.ladder import multistate, rung_log_densities
 from supermodel.exact import LinearGaussian, polynomial
@@ -39,7 +40,11 @@ def model(names: str) -> Model:
 
 
 def made_result(
-    seed: int = 0, models: dict[str, str] | None = None, chains: int = 8, draws: int = 150, verdict: Verdict | None = None
+    seed: int = 0,
+    models: dict[str, str] | None = None,
+    chains: int = 8,
+    draws: int = 150,
+    verdict: Verdict | None = None,
 ) -> Comparison:
     """`models`: {name: its parameters, e.g. "abc"}."""
     models = {"line": "ab", "curve": "abc"} if models is None else models

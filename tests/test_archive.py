@@ -5,9 +5,10 @@ import dataclasses
 import numpy as np
 import numpyro.distributions as dist
 import pytest
+from scipy import stats
+
 import supermodel as sm
 from made_result import made_result, model
-from scipy import stats
 from supermodel.archive import Described, _prior_as_data, _prior_from_data
 from supermodel.errors import PriorError, StorageError, SupermodelError
 from supermodel.models.priors import as_prior
@@ -75,7 +76,14 @@ def test_files_of_another_kind_or_a_later_schema_are_refused(result, tmp_path):
 
 @pytest.mark.parametrize(
     "prior",
-    [dist.Normal(0.3, 2), dist.StudentT(3.0, 0, 1), dist.Uniform(-1, 2), dist.LogNormal(0, 1).expand([3]), dist.HalfCauchy(2.0), dist.Normal(np.arange(2.0), 1).to_event(1)],
+    [
+        dist.Normal(0.3, 2),
+        dist.StudentT(3.0, 0, 1),
+        dist.Uniform(-1, 2),
+        dist.LogNormal(0, 1).expand([3]),
+        dist.HalfCauchy(2.0),
+        dist.Normal(np.arange(2.0), 1).to_event(1),
+    ],
     ids=lambda d: type(d).__name__,
 )
 def test_priors_come_back_as_densities(prior):
@@ -91,7 +99,9 @@ def test_priors_come_back_as_densities(prior):
 def test_other_priors_come_back_by_name_and_nothing_is_looked_up():
     odd = _prior_from_data("p", _prior_as_data(as_prior("p", stats.skewnorm(3.0))))
     assert isinstance(odd, Described) and "skewnorm" in odd.description
-    planted = _prior_from_data("p", {"description": "x", "shape": [], "family": "mixtures", "arguments": {}, "wraps": []})
+    planted = _prior_from_data(
+        "p", {"description": "x", "shape": [], "family": "mixtures", "arguments": {}, "wraps": []}
+    )
     assert isinstance(planted, Described)
     from supermodel.rescaling import log_density
 
@@ -102,7 +112,9 @@ def test_other_priors_come_back_by_name_and_nothing_is_looked_up():
 def test_arviz(result, tmp_path):
     idata = result.to_arviz("line")
     assert idata.posterior.sizes["chain"] == 8 and set(idata.posterior.data_vars) == {"a", "b"}
-    assert float(idata.posterior["a"].mean()) == pytest.approx(float(result.posterior("line").mean("a")), abs=0.2 * float(result.posterior("line").sd("a")))
+    assert float(idata.posterior["a"].mean()) == pytest.approx(
+        float(result.posterior("line").mean("a")), abs=0.2 * float(result.posterior("line").sd("a"))
+    )
     assert idata.comparison["log_evidence"].shape == (2,)
     idata.to_netcdf(str(tmp_path / "idata.nc"))
     assert "model" in result.to_arviz().posterior.attrs

@@ -4,9 +4,10 @@ import dataclasses
 
 import numpy as np
 import pytest
-from made_result import exact, made_data, made_result, model
 from scipy import stats
 from scipy.special import ndtri
+
+from made_result import exact, made_data, made_result, model
 from supermodel.averaging import band
 from supermodel.errors import SupermodelError
 from supermodel.models.model import Model
@@ -75,14 +76,20 @@ def test_a_spike_where_a_model_does_not_have_the_parameter():
 
 def test_a_model_without_weight_does_no_harm():
     result = made_result(2)
-    broken = dataclasses.replace(result.posteriors["curve"], parameters={p: np.full(len(v), np.inf) for p, v in result.posteriors["curve"].parameters.items()})
+    broken = dataclasses.replace(
+        result.posteriors["curve"],
+        parameters={p: np.full(len(v), np.inf) for p, v in result.posteriors["curve"].parameters.items()},
+    )
     faked = dataclasses.replace(result, posteriors={**result.posteriors, "curve": broken})
     with np.errstate(invalid="ignore"):
         found = faked.averaged("b", {"line": 1.0, "curve": 0.0})
     assert found.mean == pytest.approx(result.posterior("line").mean("b")) and np.isfinite(found.mean_error)
     nothing = result.averaged("c", {"line": 1.0, "curve": 0.0})
     assert np.isnan(nothing.mean) and nothing.spike_probability == 1.0
-    far = dataclasses.replace(result, evidences=dataclasses.replace(result.evidences, values=result.evidences.values + np.array([0.0, -2000.0])))
+    far = dataclasses.replace(
+        result,
+        evidences=dataclasses.replace(result.evidences, values=result.evidences.values + np.array([0.0, -2000.0])),
+    )
     assert far.averaged("b").mean == pytest.approx(result.posterior("line").mean("b"))
 
 
@@ -90,7 +97,9 @@ def test_predictions_average_the_models():
     result = made_result(3)
     x = np.array([-0.5, 0.2, 1.1])
     found = result.predict(x, n=1200)
-    each = {n: sum(result.posterior(n).mean(q) * x ** {"a": 0, "b": 1, "c": 2}[q] for q in ps) for n, ps in MODELS.items()}
+    each = {
+        n: sum(result.posterior(n).mean(q) * x ** {"a": 0, "b": 1, "c": 2}[q] for q in ps) for n, ps in MODELS.items()
+    }
     expected = sum(result.probabilities[n] * each[n] for n in MODELS)
     np.testing.assert_allclose(found.mean, expected, atol=0.01)  # systematic resampling: 1200 of 1200 draws
     assert found.quantiles.shape == (5, 3) and np.all(np.diff(found.quantiles, axis=0) >= 0)
@@ -113,6 +122,8 @@ def test_predictions_of_plain_python_and_of_no_parameters():
 def test_weighted_quantiles_of_a_band():
     rng = np.random.default_rng(0)
     draws = rng.standard_normal((4000, 2))
-    weights = np.exp(-0.5 * ((draws[:, 0] - 1.0) ** 2 - draws[:, 0] ** 2))  # turns N(0, 1) into N(1, 1) in the first column
+    weights = np.exp(
+        -0.5 * ((draws[:, 0] - 1.0) ** 2 - draws[:, 0] ** 2)
+    )  # turns N(0, 1) into N(1, 1) in the first column
     found = band(draws, weights / weights.sum(), (0.5,))
     assert abs(found[0, 0] - 1.0) < 0.2 and abs(found[0, 1]) < 0.2

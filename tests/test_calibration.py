@@ -4,9 +4,10 @@ from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
+from scipy import stats
+
 import supermodel as sm
 from made_result import made_data, model
-from scipy import stats
 from supermodel.calibration import Calibration, _prior_draw, _simulator, rate
 from supermodel.errors import ModelError
 from supermodel.models.noise import Gaussian
@@ -34,7 +35,10 @@ def made(n: int, seed: int, shift: float = 0.0) -> Calibration:
     """Exact ln B of simulated data, as a calibration would hold them; `shift` plants an error in ln B."""
     rng = np.random.default_rng(seed)
     truth = np.repeat(["signal", "nothing"], n)
-    values = [log_bayes_factor((rng.standard_normal() if t == "signal" else 0.0) + rng.standard_normal(8)) + shift for t in truth]
+    values = [
+        log_bayes_factor((rng.standard_normal() if t == "signal" else 0.0) + rng.standard_normal(8)) + shift
+        for t in truth
+    ]
     evidences = np.stack([values, np.zeros(2 * n)], axis=1)
     p = np.exp(evidences - np.logaddexp.reduce(evidences, axis=1, keepdims=True))
     return Calibration(("signal", "nothing"), truth, evidences, np.full(2 * n, 0.1), p, ("ok",) * 2 * n, 0.0, ())
@@ -70,14 +74,12 @@ def test_intervals_stay_inside_and_cover():
 
 def test_a_small_study_end_to_end_with_an_executor():
     with ThreadPoolExecutor(2) as executor:
-        found = sm.calibrate(MODELS, n=3, simulate=SIMULATE, executor=executor, target_error=0.2, progress=False)
-    alone = sm.calibrate(MODELS, n=3, simulate=SIMULATE, target_error=0.2, progress=False)
-    np.testing.assert_array_equal(found.log_evidences, alone.log_evidences)
-    assert found.truth.tolist() == ["signal"] * 3 + ["nothing"] * 3 and found.failures == ()
+        found = sm.calibrate(MODELS, n=2, simulate=SIMULATE, executor=executor, target_error=0.2, progress=False)
+    assert found.truth.tolist() == ["signal"] * 2 + ["nothing"] * 2 and found.failures == ()
     assert "false alarms" in str(found)
     # The same data sets, in closed form.
-    for i, (name, seeded) in enumerate([(n, k) for k, n in enumerate(MODELS) for _ in range(3)]):
-        rng = np.random.default_rng([0, seeded, i % 3])
+    for i, (name, seeded) in enumerate([(n, k) for k, n in enumerate(MODELS) for _ in range(2)]):
+        rng = np.random.default_rng([0, seeded, i % 2])
         y = SIMULATE[name](_prior_draw(MODELS[name], rng), None, rng)
         assert abs(found.log_bayes_factors[i] - log_bayes_factor(y)) < 5.5 * max(found.errors[i], 1e-6)
 

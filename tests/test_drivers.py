@@ -4,8 +4,9 @@ import dataclasses
 
 import numpy as np
 import pytest
-from made_result import PRIOR_SD, POWERS, exact, made_data, made_result
 from scipy.special import ndtri
+
+from made_result import POWERS, PRIOR_SD, exact, made_data, made_result
 from supermodel.errors import ModelError, SupermodelError
 from supermodel.exact import LinearGaussian, polynomial
 
@@ -17,7 +18,9 @@ def without(data, i, names):
     keep = np.ones(len(data["x"]), bool)
     keep[i] = False
     design = polynomial(data["x"][keep], [POWERS[p] for p in names])
-    return LinearGaussian(design, data["y"][keep], data["sigma"][keep], np.array([PRIOR_SD[p] ** 2 for p in names]), 0.1).log_evidence
+    return LinearGaussian(
+        design, data["y"][keep], data["sigma"][keep], np.array([PRIOR_SD[p] ** 2 for p in names]), 0.1
+    ).log_evidence
 
 
 @pytest.fixture(scope="module")
@@ -31,7 +34,9 @@ def test_fit_and_occam_sum_to_the_evidence(result):
         assert part.fit.value + part.occam.value == pytest.approx(result.log_evidence(name).value, abs=1e-12)
         closed = exact(made_data(), parameters)
         scaled = closed.scaled_design
-        fit = float(closed.log_likelihood(closed.posterior_mean)) - 0.5 * np.trace(scaled @ closed.posterior_covariance @ scaled.T)
+        fit = float(closed.log_likelihood(closed.posterior_mean)) - 0.5 * np.trace(
+            scaled @ closed.posterior_covariance @ scaled.T
+        )
         assert abs(part.fit.value - fit) < SIGMAS * part.fit.error
         assert abs(part.fit.value - (fit + 0.5)) > SIGMAS * part.fit.error
         assert part.occam.value < 0

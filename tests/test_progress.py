@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 import pytest
+
 from supermodel.estimation.estimate import Evidences
 from supermodel.progress import Reporter, count, reporter, seconds_left, short, status
 

@@ -6,8 +6,9 @@ import math
 
 import numpy as np
 import pytest
-from made_result import exact, made_data, made_result
 from scipy.special import ndtri
+
+from made_result import exact, made_data, made_result
 from supermodel.errors import SupermodelError
 from supermodel.estimation.estimate import LN10, Estimate, Evidences
 from supermodel.scales import JEFFREYS, KASS_RAFTERY, TROTTA, scale
@@ -52,7 +53,9 @@ def test_covariance_enters_the_errors_of_pairs_and_probabilities(result):
     p = np.exp(drawn - np.logaddexp.reduce(drawn, axis=1, keepdims=True))
     errors = list(joint.probability_errors().values())
     np.testing.assert_allclose(errors, p.std(axis=0), rtol=0.02)  # the delta method, at small errors
-    without = dataclasses.replace(joint, evidences=Evidences(result.names, joint.evidences.values, np.diag(np.diag(shared)), True))
+    without = dataclasses.replace(
+        joint, evidences=Evidences(result.names, joint.evidences.values, np.diag(np.diag(shared)), True)
+    )
     assert list(without.probability_errors().values())[0] > 3 * errors[0]
 
 
@@ -125,7 +128,9 @@ def test_words_name_both_models_and_follow_the_direction(result):
 
 
 def test_a_failed_run_claims_nothing(result):
-    failed = with_evidences(result, [0.0, 8.0, 1.0], [0.1, 0.1, 0.1], verdict=Verdict("fail", (Reason("rhat", "bad."),)))
+    failed = with_evidences(
+        result, [0.0, 8.0, 1.0], [0.1, 0.1, 0.1], verdict=Verdict("fail", (Reason("rhat", "bad."),))
+    )
     said = failed.interpret()
     assert said.band is None and "not to be used" in said.headline
     for shown in (str(failed), failed._repr_html_(), failed.table().markdown(), failed.table().latex()):
@@ -134,7 +139,9 @@ def test_a_failed_run_claims_nothing(result):
 
 
 def test_a_limit_is_printed_as_a_bound(result):
-    limit = with_evidences(result, [0.0, 8.3, -1.0], [0.0, math.inf, 0.0], verdict=Verdict("limit", (Reason("never_visited", "x."),)))
+    limit = with_evidences(
+        result, [0.0, 8.3, -1.0], [0.0, math.inf, 0.0], verdict=Verdict("limit", (Reason("never_visited", "x."),))
+    )
     assert "ln B(curve : line) > 8.3 at 95%" in str(limit)
     assert str(limit.bound("line", "curve")) == "ln B(line : curve) < -8.3 at 95%"
     finite = with_evidences(result, [0.0, 8.3, -1.0], [0.0, 1.0, 0.0], verdict=Verdict("limit"))
@@ -147,11 +154,14 @@ def test_everything_is_in_the_dictionary_and_json_is_strict(result):
     content = json.loads(broken.to_json())
     assert content["schema"] == 1 and content["models"] == list(result.names)
     assert content["log_evidences"]["curve"] == {"value": None, "error": None}
-    pair = next(p for p in json.loads(result.to_json())["log_bayes_factors"] if {p["first"], p["second"]} == {"line", "curve"})
+    pair = next(
+        p for p in json.loads(result.to_json())["log_bayes_factors"] if {p["first"], p["second"]} == {"line", "curve"}
+    )
     assert pair["value"] == pytest.approx(result.log_bayes_factor(pair["first"], pair["second"]).value)
     assert set(content) == {
         "schema", "models", "ranking", "verdict", "log_bayes_factors", "log_evidences", "covariance", "prior_odds",
-        "probabilities", "parameters", "priors", "edges", "evaluations", "seconds", "seed", "settings", "versions", "fingerprints",
+        "probabilities", "parameters", "priors", "edges", "evaluations", "seconds", "seed", "settings",
+        "versions", "fingerprints",
     }  # fmt: skip  # a change here is a change of the schema: raise its number
 
 
@@ -161,7 +171,10 @@ def test_fingerprints_see_data_and_priors(result):
     assert other.fingerprints["priors"] == result.fingerprints["priors"]
     again = made_result(3, {"line": "ab", "curve": "abc", "level": "a"})
     assert again.fingerprints == result.fingerprints
-    assert made_result(0, {"line": "ac", "curve": "abc", "level": "a"}).fingerprints["priors"] != result.fingerprints["priors"]
+    assert (
+        made_result(0, {"line": "ac", "curve": "abc", "level": "a"}).fingerprints["priors"]
+        != result.fingerprints["priors"]
+    )
 
 
 def test_it_is_frozen(result):
@@ -174,8 +187,13 @@ def test_resampled_draws_have_the_posterior_moments(result):
     for i, p in enumerate("abc"):
         error = posterior.mean_error(p)
         assert abs(posterior.mean(p) - truth.posterior_mean[i]) < SIGMAS * error
-        assert abs(posterior.mean(p) - (truth.posterior_mean[i] + 0.5 * np.sqrt(truth.posterior_covariance[i, i]))) > SIGMAS * error
-        assert abs(posterior.resample(4000)[p].mean() - posterior.mean(p)) < 0.05 * posterior.sd(p)  # systematic: far below 1/sqrt(n)
+        assert (
+            abs(posterior.mean(p) - (truth.posterior_mean[i] + 0.5 * np.sqrt(truth.posterior_covariance[i, i])))
+            > SIGMAS * error
+        )
+        assert abs(posterior.resample(4000)[p].mean() - posterior.mean(p)) < 0.05 * posterior.sd(
+            p
+        )  # systematic: far below 1/sqrt(n)
     with pytest.raises(SupermodelError, match="no model"):
         result.posterior("nobody")
 

@@ -5,10 +5,11 @@ import dataclasses
 import numpy as np
 import numpyro.distributions as dist
 import pytest
-import supermodel as sm
-from made_result import PRIOR_SD, exact, made_data, made_result
 from scipy import stats
 from scipy.special import ndtri
+
+import supermodel as sm
+from made_result import PRIOR_SD, exact, made_data, made_result
 from supermodel.errors import PriorError, SupermodelError
 from supermodel.models.priors import as_prior
 from supermodel.rescaling import log_density, rescaled
@@ -37,7 +38,12 @@ def test_the_curve_is_the_closed_form_and_a_wrong_width_is_seen():
 def test_errors_are_calibrated_and_halved_ones_are_seen():
     """(estimate - truth)/error over 24 results at three widths; chi-square with a false-alarm rate of 1e-6."""
     scales = np.array([0.5, 1.0, 4.0])
-    z = np.array([(f.values - truth(scales)) / f.errors for f in (made_result(s).sensitivity("c", scales, pair=("curve", "line")) for s in range(100, 124))])
+    z = np.array(
+        [
+            (f.values - truth(scales)) / f.errors
+            for f in (made_result(s).sensitivity("c", scales, pair=("curve", "line")) for s in range(100, 124))
+        ]
+    )
     for column in z.T:
         total = np.sum(column**2)
         assert stats.chi2.ppf(1e-6 / 6, 24) < total < stats.chi2.ppf(1 - 1e-6 / 6, 24)
@@ -72,11 +78,19 @@ def test_no_likelihood_is_called_and_a_fresh_run_agrees():
     assert calls[0] == before
     z = (found.values - truth(SCALES)) / found.errors
     assert np.max(np.abs(z[found.is_reliable])) < SIGMAS and found.is_reliable.sum() >= 9
-    fresh = sm.compare({"line": model("ab"), "curve": model("abc", c=5.0 * PRIOR_SD["c"])}, data, seed=1, target_error=0.05, progress=False)
+    fresh = sm.compare(
+        {"line": model("ab"), "curve": model("abc", c=5.0 * PRIOR_SD["c"])},
+        data,
+        seed=1,
+        target_error=0.05,
+        progress=False,
+    )
     other = fresh.log_bayes_factor("curve", "line")
     assert abs(other.value - found.values[-1]) < SIGMAS * np.hypot(other.error, found.errors[-1])
     original = fresh.log_bayes_factor("curve", "line").value - result.log_bayes_factor("curve", "line").value
-    assert abs(original) > SIGMAS * np.hypot(other.error, found.errors[-1])  # the two runs do differ: the check can fail
+    assert abs(original) > SIGMAS * np.hypot(
+        other.error, found.errors[-1]
+    )  # the two runs do differ: the check can fail
 
 
 def test_a_prior_far_from_the_draws_is_flagged():
@@ -155,7 +169,9 @@ FAMILIES = [
 @pytest.mark.parametrize(("old", "new"), FAMILIES, ids=lambda d: type(d).__name__)
 def test_every_family_widens_about_its_centre(old, new):
     values = np.asarray(new.sample(__import__("jax").random.key(0), (7,)))
-    np.testing.assert_allclose(log_density(rescaled("p", as_prior("p", old), 2.0), values), log_density(as_prior("p", new), values), atol=1e-12)
+    np.testing.assert_allclose(
+        log_density(rescaled("p", as_prior("p", old), 2.0), values), log_density(as_prior("p", new), values), atol=1e-12
+    )
 
 
 def test_densities_end_where_the_support_ends():

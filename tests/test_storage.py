@@ -12,13 +12,19 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
+
 from supermodel import storage
 from supermodel.errors import StorageError
 from supermodel.storage import load_arrays, save_arrays, write_atomically
 
 GROUPS = {
     "a": {"x": np.array([1.5, np.nan, -np.inf]), "n": np.arange(6).reshape(2, 3), "flag": np.array([True, False])},
-    "b": {"name": np.array(["é", "", "<b>&"]), "empty": np.zeros((0, 4)), "scalar": np.array(3.25), "f32": np.ones(2, np.float32)},
+    "b": {
+        "name": np.array(["é", "", "<b>&"]),
+        "empty": np.zeros((0, 4)),
+        "scalar": np.array(3.25),
+        "f32": np.ones(2, np.float32),
+    },
 }
 ATTRS = {"text": "ü", "nested": {"k": [1, 2.5, None, True]}, "nan": float("inf")}
 
@@ -84,7 +90,11 @@ def test_foreign_files_are_told(tmp_path):
     with h5netcdf.File(tmp_path / "other.nc", "w") as file:
         file.dimensions["x"] = 2
         file.create_variable("v", ("x",), data=np.ones(2))
-    for name, message in (("text.nc", "not a netCDF"), ("other.nc", "not one that supermodel wrote"), ("none.nc", "No such file")):
+    for name, message in (
+        ("text.nc", "not a netCDF"),
+        ("other.nc", "not one that supermodel wrote"),
+        ("none.nc", "No such file"),
+    ):
         with pytest.raises(StorageError, match=message):
             load_arrays(tmp_path / name)
 
@@ -116,7 +126,9 @@ def test_a_disk_that_is_really_full(tmp_path):
         "try:\n    save_arrays(sys.argv[1], {'g': {'v': np.random.default_rng(0).random(100000)}}, {})\n"
         "except StorageError as error:\n    print(error)\n"
     )
-    done = subprocess.run([sys.executable, "-c", code, str(tmp_path / "f.nc")], capture_output=True, text=True, timeout=60)
+    done = subprocess.run(
+        [sys.executable, "-c", code, str(tmp_path / "f.nc")], capture_output=True, text=True, timeout=60
+    )
     assert "larger than allowed" in done.stdout, done.stderr
     assert list(tmp_path.iterdir()) == []
 
@@ -144,7 +156,8 @@ def test_killed_while_writing_leaves_a_whole_file(tmp_path):
     """Eight times: killed at a random moment of a loop of writes, the file is one of those written, whole."""
     code = (
         "import sys, numpy as np\nfrom supermodel.storage import save_arrays\n"
-        "i = 0\nwhile True:\n    i += 1\n    save_arrays(sys.argv[1], {'g': {'v': np.full(20000, float(i))}}, {'i': i})\n"
+        "i = 0\nwhile True:\n    i += 1\n"
+        "    save_arrays(sys.argv[1], {'g': {'v': np.full(20000, float(i))}}, {'i': i})\n"
         "    if i == 1:\n        print('ready', flush=True)\n"
     )
     rng = np.random.default_rng(0)

@@ -1,7 +1,7 @@
 """A comparison as a file and back: everything but the models' code, to the bit.
 
-Groups of the netCDF file: `comparison` (evidences), `posterior_0...` (weighted draws), `edge_0...` (records), `data` (where
-it is a mapping of arrays). Names, settings and priors are JSON attributes. Priors of known families come back as
+Groups of the netCDF file: `comparison` (evidences), `posterior_0...` (weighted draws), `edge_0...` (records), `data`
+(where it is a mapping of arrays). Names, settings and priors are JSON attributes. Priors of known families come back as
 densities, so that prior sensitivity works on a loaded result; others come back as descriptions.
 """
 
@@ -86,8 +86,8 @@ def load(path: str | os.PathLike[str], models: Mapping[str, Any] | None = None) 
         )
     if attrs["schema"] > SCHEMA:
         raise StorageError(
-            f"{str(path)!r} has schema {attrs['schema']}, made by supermodel {attrs['versions'].get('supermodel')}; this "
-            f"version reads up to {SCHEMA}. Upgrade supermodel to read it."
+            f"{str(path)!r} has schema {attrs['schema']}, made by supermodel {attrs['versions'].get('supermodel')}; "
+            f"this version reads up to {SCHEMA}. Upgrade supermodel to read it."
         )
     names = tuple(attrs["names"])
     table = groups["comparison"]
@@ -97,7 +97,7 @@ def load(path: str | os.PathLike[str], models: Mapping[str, Any] | None = None) 
         evaluations=attrs["evaluations"],
         posteriors={n: _posterior(n, attrs["parameters"][k], groups[f"posterior_{k}"]) for k, n in enumerate(names)},
         edges=tuple(
-            EdgeRecord(first, second, *(groups[f"edge_{e}"][label] for label in EDGE), report)
+            EdgeRecord(first, second, **{label: groups[f"edge_{e}"][label] for label in EDGE}, report=report)
             for e, (first, second, report) in enumerate(attrs["edges"])
         ),
         seed=attrs["seed"],
@@ -105,7 +105,9 @@ def load(path: str | os.PathLike[str], models: Mapping[str, Any] | None = None) 
         settings=attrs["settings"],
         seconds=attrs["seconds"],
         models=None if models is None else _checked_models(models, names, attrs["parameters"]),
-        data=None if attrs["columns"] is None else {c: groups["data"][f"column_{i}"] for i, c in enumerate(attrs["columns"])},
+        data=None
+        if attrs["columns"] is None
+        else {c: groups["data"][f"column_{i}"] for i, c in enumerate(attrs["columns"])},
         priors={n: {p: _prior_from_data(p, d) for p, d in priors.items()} for n, priors in attrs["priors"].items()}
         if models is None
         else {},
@@ -154,7 +156,9 @@ def _prior_as_data(prior: Any) -> dict[str, Any]:
         d, wraps = prior.distribution, []
         while type(d).__name__ in ("ExpandedDistribution", "Independent"):
             expanded = type(d).__name__ == "ExpandedDistribution"
-            wraps.append(["expand", list(d.batch_shape)] if expanded else ["to_event", int(d.reinterpreted_batch_ndims)])
+            wraps.append(
+                ["expand", list(d.batch_shape)] if expanded else ["to_event", int(d.reinterpreted_batch_ndims)]
+            )
             d = d.base_dist
         if type(d).__name__ in FAMILIES and type(d).__module__.startswith("numpyro."):
             arguments = {a: np.asarray(getattr(d, a), float).tolist() for a in d.arg_constraints}

@@ -85,7 +85,11 @@ def averaged(
     sharing = {n: p[n] for n in owners} | ({} if conditional else {n: p[n] for n in others})
     total = sum(sharing.values())
     moments = {n: _moments(result.posteriors[n], parameter) for n in owners}
-    moments |= {n: (np.asarray(v), np.asarray(0.0), np.asarray(0.0)) for n, v in spikes.items() if v is not None and n in sharing}
+    moments |= {
+        n: (np.asarray(v), np.asarray(0.0), np.asarray(0.0))
+        for n, v in spikes.items()
+        if v is not None and n in sharing
+    }
     # Only models with weight are touched: 0 times an infinite moment must stay 0.
     used = {n: w / total for n, w in sharing.items() if w > 0} if total > 0 else {}
     shape = next(iter(shapes))
@@ -119,7 +123,7 @@ def _moments(posterior: ModelPosterior, parameter: str) -> tuple[np.ndarray, np.
 
 
 def _mean_error(result: Comparison, used: dict[str, float], moments: dict, mean: np.ndarray) -> np.ndarray:
-    r"""$\sigma^2 = \sum_k p_k^2 \sigma_k^2 + g^T C g$ with $g_k = \partial \bar\theta / \partial \ln Z_k = p_k(\theta_k - \bar\theta)$."""
+    r"""$\sigma^2 = \sum_k p_k^2 \sigma_k^2 + g^T C g$, $g_k = p_k(\theta_k - \bar\theta)$ the slopes in $\ln Z_k$."""
     names = list(used)
     rows = [result.evidences.index(n) for n in names]
     covariance = result.evidences.covariance[np.ix_(rows, rows)]
@@ -151,7 +155,9 @@ class Predictions:
     levels: tuple[float, ...] = LEVELS
 
 
-def predictions(result: Comparison, x: Any = None, prior_odds: Mapping[str, float] | None = None, n: int = 400) -> Predictions:
+def predictions(
+    result: Comparison, x: Any = None, prior_odds: Mapping[str, float] | None = None, n: int = 400
+) -> Predictions:
     """See `Comparison.predict`."""
     if result.models is None:
         raise SupermodelError("predictions need the models, and a file holds none. Load with load(path, models={...}).")
@@ -196,7 +202,9 @@ def each_draw(function: Any, values: Mapping[str, np.ndarray], n: int) -> np.nda
     except SupermodelError:
         raise
     except Exception:  # plain Python: whatever it does with a tracer
-        found = np.array([np.ravel(np.asarray(function({k: v[i] for k, v in values.items()}), float)) for i in range(n)])
+        found = np.array(
+            [np.ravel(np.asarray(function({k: v[i] for k, v in values.items()}), float)) for i in range(n)]
+        )
     return found
 
 

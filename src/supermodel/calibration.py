@@ -1,9 +1,9 @@
 r"""Is the comparison calibrated for *this* problem? Simulate from each model, compare again, and count.
 
 Data drawn from the prior predictive of model k are compared as the real ones would be. At a threshold t on ln B(first :
-second): a false alarm is ln B > t although `second` made the data, a missed detection ln B ≤ t although `first` did. And
-among data sets to which a model is given probability p, it must have made a share p: the sum of (truth - p) over all
-data sets, in units of its spread $\sqrt{\sum p (1-p)}$, is standard normal if the probabilities mean what they say.
+second): a false alarm is ln B > t although `second` made the data, a missed detection ln B ≤ t although `first` did.
+And among data sets to which a model is given probability p, it must have made a share p: the sum of (truth - p) over
+all data sets, in units of its spread $\sqrt{\sum p (1-p)}$, is standard normal if the probabilities mean what they say.
 """
 
 from __future__ import annotations
@@ -50,7 +50,13 @@ def rate(events: int, trials: int, z: float = 1.959964) -> Rate:
     p = events / trials
     centre = (p + z**2 / (2 * trials)) / (1 + z**2 / trials)
     half = z / (1 + z**2 / trials) * math.sqrt(p * (1 - p) / trials + z**2 / (4 * trials**2))
-    return Rate(p, max(centre - half, 0.0) if events else 0.0, min(centre + half, 1.0) if events < trials else 1.0, events, trials)
+    return Rate(
+        p,
+        max(centre - half, 0.0) if events else 0.0,
+        min(centre + half, 1.0) if events < trials else 1.0,
+        events,
+        trials,
+    )
 
 
 @dataclass(frozen=True, eq=False)
@@ -99,7 +105,11 @@ class Calibration:
         p = self.probabilities.ravel()
         hit = (self.truth[:, None] == np.array(self.names)[None, :]).ravel()
         places = np.minimum((p * bins).astype(int), bins - 1)
-        return [(float(p[places == b].mean()), rate(int(hit[places == b].sum()), int((places == b).sum()))) for b in range(bins) if np.any(places == b)]
+        return [
+            (float(p[places == b].mean()), rate(int(hit[places == b].sum()), int((places == b).sum())))
+            for b in range(bins)
+            if np.any(places == b)
+        ]
 
     def __str__(self) -> str:
         first, second = self.names[:2]
@@ -109,7 +119,8 @@ class Calibration:
             f"{len(self.truth)} simulated data sets, threshold ln B({first} : {second}) > {self.threshold:g}",
             f"  false alarms       {self.false_alarm()}",
             f"  missed detections  {self.missed_detection()}",
-            f"  probabilities: truth minus stated, in errors, is {worst[1]:+.1f} (worst, for {worst[0]}); within ±2 is as it should be",
+            f"  probabilities: truth minus stated, in errors, is {worst[1]:+.1f} (the worst, for {worst[0]}); "
+            "within ±2 is as it should be",
         ]
         if bad or self.failures:
             lines.append(f"  {bad} verdicts of fail or limit, {len(self.failures)} comparisons with an error")
@@ -214,6 +225,7 @@ def _simulator(name: str, model: Model, simulate: Mapping[str, Simulator] | None
 
 @in_float64
 def _gaussian_data(model: Model, values: Mapping[str, Any], data: Any, rng: np.random.Generator) -> Any:
-    noise = np.asarray(model.noise.scale(data), float)  # type: ignore[union-attr]
-    mean = np.broadcast_to(np.asarray(model.prediction(values, data), float), np.shape(data["y"]))
+    gaussian: Any = model.noise
+    noise = np.asarray(gaussian.scale(data), np.float64)
+    mean = np.broadcast_to(np.asarray(model.prediction(values, data), np.float64), np.shape(data["y"]))
     return {**data, "y": mean + noise * rng.standard_normal(mean.shape)}

@@ -103,8 +103,8 @@ def _run(models, data, seed, goals: Goals, share, prior_odds, checkpoint, execut
         with compilation_cache():
             if checkpoint is not None:
                 run.keep = lambda run: write(run, checkpoint)
-            if checkpoint is None or not resume(run, checkpoint):
-                run.prepare()
+                resume(run, checkpoint)
+            run.prepare()
             run.loop()
             return finish(run, odds, time.monotonic() - began)
     finally:

@@ -1,13 +1,14 @@
 r"""What drives a preference: datum by datum, and as fit against Occam penalty.
 
-For each model $\ln Z = \langle \ln L \rangle - D_{KL}$: the posterior mean of the log likelihood minus the information that
-the data gave about the parameters. Two questions about a datum (or a block of data) have two answers:
+For each model $\ln Z = \langle \ln L \rangle - D_{KL}$: the posterior mean of the log likelihood minus the information
+that the data gave about the parameters. Two questions about a datum (or a block of data) have two answers:
 
-* `fit`: its share of the fit, $\langle \ln p(y_i \mid \theta) \rangle_a - \langle \ln p(y_i \mid \theta) \rangle_b$. These sum to the
-  difference in fit; with the difference in Occam penalties they sum to ln B exactly.
-* `leave_out`: how much of ln B would go with it, $\ln B(D) - \ln B(D \setminus y_i) = \ln p_a(y_i \mid D \setminus y_i) -
-  \ln p_b(y_i \mid D \setminus y_i)$, by reweighting the posterior with $1/p(y_i \mid \theta)$. These do not sum to ln B: what two data
-  tell is not told twice. A Pareto k above 0.7 flags a datum on which the posterior leans too heavily for that.
+* `fit`: its share of the fit, $\langle \ln p(y_i \mid \theta) \rangle_a - \langle \ln p(y_i \mid \theta) \rangle_b$.
+  These sum to the difference in fit; with the difference in Occam penalties they sum to ln B exactly.
+* `leave_out`: how much of ln B would go with it, $\ln B(D) - \ln B(D \setminus y_i)$, which is
+  $\ln p_a(y_i \mid D \setminus y_i) - \ln p_b(y_i \mid D \setminus y_i)$, by reweighting the posterior with
+  $1/p(y_i \mid \theta)$. These do not sum to ln B: what two data tell is not told twice. A Pareto k above 0.7 flags a
+  datum on which the posterior leans too heavily for that.
 
 Both suppose that the data are independent given the parameters, and neither depends on their order.
 """
@@ -46,7 +47,9 @@ class Split:
 def split(result: Comparison, name: str) -> Split:
     """See `Comparison.split`."""
     posterior = result.posterior(name)
-    fit = Estimate(float(posterior.average(posterior.log_likelihood)), float(posterior.average_error(posterior.log_likelihood)))
+    fit = Estimate(
+        float(posterior.average(posterior.log_likelihood)), float(posterior.average_error(posterior.log_likelihood))
+    )
     if not result.evidences.absolute:
         return Split(name, fit, None)
     evidence = result.log_evidence(name)
@@ -101,7 +104,9 @@ class Drivers:
         return drivers(self, ax=ax)
 
 
-def drivers(result: Comparison, first: str | None = None, second: str | None = None, blocks: Any = None, pointwise: Any = None) -> Drivers:
+def drivers(
+    result: Comparison, first: str | None = None, second: str | None = None, blocks: Any = None, pointwise: Any = None
+) -> Drivers:
     """See `Comparison.drivers`.
 
     `blocks`: one label per datum; contributions are then those of whole blocks. `pointwise`: {model: function of
@@ -113,7 +118,7 @@ def drivers(result: Comparison, first: str | None = None, second: str | None = N
     if len(a[0]) != len(b[0]):
         raise DataError(f"{first!r} has {len(a[0])} data and {second!r} {len(b[0])}: contributions cannot be compared.")
     position = None
-    if blocks is None and isinstance(result.data, Mapping) and np.shape(result.data.get("x")) == a[0].shape:
+    if blocks is None and isinstance(result.data, Mapping) and np.shape(result.data.get("x", ())) == a[0].shape:
         position = np.asarray(result.data["x"], float)
     return Drivers(
         first, second, labels, position, a[0] - b[0], np.hypot(a[1], b[1]), a[2] - b[2], np.hypot(a[3], b[3]),
@@ -148,7 +153,11 @@ def _pointwise_function(result: Comparison, name: str, pointwise: Any):
         return pointwise[name]
     model = None if result.models is None else result.models[name]
     if model is None or getattr(model, "noise", None) is None:
-        why = "a file holds no models: load with load(path, models={...})" if model is None else "it is written with a log_likelihood"
+        why = (
+            "a file holds no models: load with load(path, models={...})"
+            if model is None
+            else "it is written with a log_likelihood"
+        )
         raise ModelError(
             f"the contributions of single data need ln p of each under model {name!r}, but {why}. Write the model with "
             "`predict` and `noise`, or give pointwise={name: function of (parameters, data)}."

@@ -54,11 +54,16 @@ def asdict(result: Comparison) -> dict[str, Any]:
         "schema": result.schema,
         "models": list(result.names),
         "ranking": list(result.ranking),
-        "verdict": {"level": result.verdict.level, "reasons": [{"code": c, "sentence": s} for c, s in result.verdict.reasons]},
+        "verdict": {
+            "level": result.verdict.level,
+            "reasons": [{"code": c, "sentence": s} for c, s in result.verdict.reasons],
+        },
         "log_bayes_factors": [
             {"first": a, "second": b, "base": "e", **plain(result.log_bayes_factor(a, b))} for a, b in pairs
         ],
-        "log_evidences": {n: plain(result.log_evidence(n)) for n in result.names} if result.evidences.absolute else None,
+        "log_evidences": {n: plain(result.log_evidence(n)) for n in result.names}
+        if result.evidences.absolute
+        else None,
         "covariance": plain(result.evidences.covariance),
         "prior_odds": plain(result.prior_odds),
         "probabilities": {n: {"value": p, "error": errors[n]} for n, p in result.probabilities.items()},
@@ -98,7 +103,11 @@ def to_dataframe(result: Comparison, model: str | None = None) -> Any:
 
     def frame(name: str, share: float) -> Any:
         posterior = result.posterior(name)
-        extra = {"log_likelihood": posterior.log_likelihood, "chain": posterior.chain, "weight": share * posterior.weights}
+        extra = {
+            "log_likelihood": posterior.log_likelihood,
+            "chain": posterior.chain,
+            "weight": share * posterior.weights,
+        }
         return pd.DataFrame({**columns_of(posterior), **extra})
 
     if model is not None:
@@ -124,7 +133,10 @@ def to_arviz(result: Comparison, model: str | None = None) -> Any:
     attrs = {"model": posterior.name, "verdict": result.verdict.level, "seed": result.seed, "schema": result.schema}
     idata = az.from_dict(
         posterior=stack,
-        sample_stats={"lp": (posterior.log_likelihood + posterior.log_prior)[rows], "log_likelihood_total": posterior.log_likelihood[rows]},
+        sample_stats={
+            "lp": (posterior.log_likelihood + posterior.log_prior)[rows],
+            "log_likelihood_total": posterior.log_likelihood[rows],
+        },
         observed_data=_observed(result.data),
         posterior_attrs=attrs,
     )
@@ -199,7 +211,9 @@ def to_anesthetic(result: Comparison, model: str | None = None) -> Any:
     try:
         from anesthetic import MCMCSamples
     except ImportError:
-        raise SupermodelError("anesthetic is not installed. Install it with: pip install 'supermodel[anesthetic]'.") from None
+        raise SupermodelError(
+            "anesthetic is not installed. Install it with: pip install 'supermodel[anesthetic]'."
+        ) from None
     posterior = _chosen(result, model)
     columns = columns_of(posterior)
     used = posterior.weights > 0

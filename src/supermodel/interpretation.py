@@ -145,7 +145,9 @@ def interpret(
     winner, loser = (first, second) if estimate.value >= 0 else (second, first)
     if level == "limit":
         bound = bound_of(result, first, second)
-        touched = chosen.words[chosen.index(bound.value) :] if (bound.value >= 0) == (bound.side == ">") else chosen.words
+        touched = (
+            chosen.words[chosen.index(bound.value) :] if (bound.value >= 0) == (bound.side == ">") else chosen.words
+        )
         band = touched[0] if len(touched) == 1 else None
         word = f"{band} evidence" if band else f"at least {touched[0]} evidence"
         meaning = f"{word} for {winner} over {loser} ({chosen.name}: {chosen.limits(chosen.words.index(touched[0]))})"

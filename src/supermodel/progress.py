@@ -1,8 +1,8 @@
 """A word while a run is on: one live line on a terminal, one plain line a minute in a log, or nothing.
 
-`progress=None` shows the live line on a terminal and otherwise tells the logger "supermodel" (level INFO) once a minute,
-which is silent unless the program listens; `True` writes plain lines to stderr where there is no terminal; `False`
-means silence everywhere.
+`progress=None` shows the live line on a terminal and otherwise tells the logger "supermodel" (level INFO) once a
+minute, which is silent unless the program listens; `True` writes plain lines to stderr where there is no terminal;
+`False` means silence everywhere.
 """
 
 from __future__ import annotations
@@ -116,10 +116,14 @@ def _finite_or_least(value: float) -> float:
 
 
 def seconds_left(run: Watched, now: float) -> float:
-    r"""The error falls as $1/\sqrt{n}$: what has been spent, times $(\sigma/\sigma_{target})^2 - 1$; no more than the limits."""
+    r"""The error falls as $1/\sqrt{n}$: time spent, times $(\sigma/\sigma_{target})^2 - 1$; at most the limits."""
     estimate, _ = _least_certain(run.evidences())
     spent = now - run.began
-    left = spent * max((estimate.error / run.goals.target_error) ** 2 - 1.0, 0.0) if math.isfinite(estimate.error) else math.inf
+    left = (
+        spent * max((estimate.error / run.goals.target_error) ** 2 - 1.0, 0.0)
+        if math.isfinite(estimate.error)
+        else math.inf
+    )
     if getattr(run.goals, "max_seconds", None) is not None:
         left = min(left, max(run.goals.max_seconds - spent, 0.0))
     most = getattr(run.goals, "max_evaluations", None)

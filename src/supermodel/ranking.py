@@ -27,7 +27,9 @@ def matrix_of(result: Comparison) -> Matrix:
     """See `Comparison.matrix`."""
     names = result.ranking
     pairs = [[result.log_bayes_factor(a, b) for b in names] for a in names]
-    return Matrix(names, np.array([[e.value for e in row] for row in pairs]), np.array([[e.error for e in row] for row in pairs]))
+    return Matrix(
+        names, np.array([[e.value for e in row] for row in pairs]), np.array([[e.error for e in row] for row in pairs])
+    )
 
 
 @dataclass(frozen=True)
@@ -94,7 +96,9 @@ class Ranking:
 
         records = []
         for row in self.rows:
-            record = {key: value for key, value in vars(row).items() if not isinstance(value, Estimate) and value is not None}
+            record = {
+                key: value for key, value in vars(row).items() if not isinstance(value, Estimate) and value is not None
+            }
             for key in ("log_evidence", "log_bayes_factor"):
                 estimate = getattr(row, key)
                 if estimate is not None:

@@ -68,7 +68,9 @@ def _families() -> dict[str, Maker]:
 def rescaled(name: str, prior: Any, scale: float = 1.0, shift: float = 0.0) -> Any:
     """The prior of parameter `name` made `scale` times as wide and moved by `shift`."""
     if not (np.isfinite(scale) and scale > 0 and np.isfinite(shift)):
-        raise PriorError(f"a prior is scaled by a positive number and shifted by a finite one; got {scale} and {shift}.")
+        raise PriorError(
+            f"a prior is scaled by a positive number and shifted by a finite one; got {scale} and {shift}."
+        )
     if not isinstance(prior, Bijected):
         raise _not_scalable(name, prior)
     return as_prior(name, _rebuilt(name, prior, prior.distribution, scale, shift))
@@ -106,13 +108,13 @@ def log_density(prior: Any, values: np.ndarray) -> np.ndarray:
         u = jnp.asarray(np.array([np.asarray(prior.unconstrain(v)) for v in values]))
         return np.asarray(jax.jit(jax.vmap(lambda z: prior.log_density(z) - prior.log_jacobian(z)))(u))
     raise PriorError(
-        f"the prior {getattr(prior, 'description', prior)!r} was read from a file and is known by its name only, so its "
-        "density cannot be computed. Load with load(path, models={...}) to have the models back."
+        f"the prior {getattr(prior, 'description', prior)!r} was read from a file and is known by its name only, so "
+        "its density cannot be computed. Load with load(path, models={...}) to have the models back."
     )
 
 
 def _log_prob(distribution: Any, values: Any) -> Any:
-    """Summed over all but the first axis. numpyro does not look at the support (a uniform density is flat everywhere)."""
+    """Summed over all but the first axis. numpyro does not look at the support: its uniform is flat everywhere."""
     import jax.numpy as jnp
 
     inside = distribution.support(values).reshape(len(values), -1).all(axis=1)
@@ -125,7 +127,9 @@ def log_density_of_rescaled(name: str, prior: Any, kind: str, grid: np.ndarray, 
     import jax
     import jax.numpy as jnp
 
-    rescaled(name, prior, *((float(grid[0]),) if kind == "scale" else (1.0, float(grid[0]))))  # refuses what cannot be done
+    rescaled(
+        name, prior, *((float(grid[0]),) if kind == "scale" else (1.0, float(grid[0])))
+    )  # refuses what cannot be done
     draws = jnp.asarray(values)
 
     def one(x):

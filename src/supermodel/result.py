@@ -52,7 +52,7 @@ class ModelPosterior:
 
     @property
     def effective_size(self) -> float:
-        """$1 / \\sum w^2$."""
+        r"""$1 / \sum w^2$."""
         return float(1.0 / np.sum(self.weights**2))
 
     def average(self, values: np.ndarray) -> np.ndarray:

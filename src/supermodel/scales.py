@@ -95,6 +95,7 @@ def scale(choice: str | Scale | Mapping[str, float]) -> Scale:
         return Scale("own", tuple(low for low, _ in pairs), tuple(word for _, word in pairs))
     if choice not in SCALES:
         raise SupermodelError(
-            f"there is no scale {choice!r}; choose one of {', '.join(SCALES)}, or give {{word: lower threshold in |ln B|}}."
+            f"there is no scale {choice!r}; choose one of {', '.join(SCALES)}, "
+            "or give {word: lower threshold in |ln B|}."
         )
     return SCALES[choice]

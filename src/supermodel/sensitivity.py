@@ -21,9 +21,9 @@ from supermodel.estimation.ladder import multistate, rung_log_densities, standar
 from supermodel.interpretation import default_pair, shown
 from supermodel.models.priors import as_prior
 from supermodel.rescaling import has_edges, is_cut_off, log_density, log_density_of_rescaled, rescaled
+from supermodel.reweighting import HEAVY, tail_shape
 from supermodel.scales import SIGMAS, Scale
 from supermodel.scales import scale as chosen_scale
-from supermodel.reweighting import HEAVY, tail_shape
 
 if TYPE_CHECKING:
     from supermodel.result import Comparison, ModelPosterior
@@ -72,8 +72,8 @@ class Sensitivity:
     def holds(self, scale: str | Scale | Mapping[str, float] | None = None, sigmas: float = SIGMAS) -> Range:
         """The widest range about the original prior over which the conclusion stays.
 
-        The conclusion is the sign of ln B (the whole interval of `sigmas` errors on its side), or with `scale` the bands
-        that the original interval touches. Points whose weights fail end the range: nothing is known beyond them.
+        The conclusion is the sign of ln B (the whole interval of `sigmas` errors on its side), or with `scale` the
+        bands that the original interval touches. Points whose weights fail end the range: nothing is known beyond them.
         """
         if self.kind == "replace":
             raise SupermodelError("a range needs scales or shifts; priors that were replaced have no order.")
@@ -109,7 +109,9 @@ class Sensitivity:
         who = self.first if self.original.value >= 0 else self.second
         if self.kind == "replace":
             inside = [f"{label}: {shown(self.estimate(i))}" for i, label in enumerate(self.labels)]
-            return f"ln B({self.first} : {self.second}) with another prior of {self.parameter}: " + "; ".join(inside) + "."
+            return (
+                f"ln B({self.first} : {self.second}) with another prior of {self.parameter}: " + "; ".join(inside) + "."
+            )
         found = self.holds()
         unit = " times its width" if self.kind == "scale" else ""
         if found.low == found.high:
@@ -120,14 +122,15 @@ class Sensitivity:
             "weights": "beyond it the draws cannot tell",
         }
         return (
-            f"The preference for {who} holds for a prior of {self.parameter} from {found.low:.3g} ({reasons[found.low_end]}) "
-            f"to {found.high:.3g}{unit} ({reasons[found.high_end]})."
+            f"The preference for {who} holds for a prior of {self.parameter} from {found.low:.3g} "
+            f"({reasons[found.low_end]}) to {found.high:.3g}{unit} ({reasons[found.high_end]})."
         )
 
     def __str__(self) -> str:
         head = f"ln B({self.first} : {self.second}) against the prior of {self.parameter} ({self.kind})"
         lines = [
-            f"  {label:>12}  {shown(self.estimate(i)):>20}  k {self.pareto_k[i]:5.2f}" + ("" if self.is_reliable[i] else "  not reliable")
+            f"  {label:>12}  {shown(self.estimate(i)):>20}  k {self.pareto_k[i]:5.2f}"
+            + ("" if self.is_reliable[i] else "  not reliable")
             for i, label in enumerate(self.labels)
         ]
         return "\n".join([head, *lines, self.sentence()])
@@ -158,10 +161,14 @@ def sensitivity(
         raise SupermodelError(f"no model has a parameter {parameter!r}; parameters are {', '.join(known) or 'none'}.")
     for name in models or ():
         if name not in owners:
-            raise SupermodelError(f"model {name!r} has no parameter {parameter!r}; those that have it: {', '.join(owners)}.")
+            raise SupermodelError(
+                f"model {name!r} has no parameter {parameter!r}; those that have it: {', '.join(owners)}."
+            )
     changed = tuple(models) if models is not None else owners
     if sum(given is not None for given in (scales, shifts, replace)) > 1:
-        raise SupermodelError("give one of `scales`, `shifts` and `replace`; to change two things at once use `replace`.")
+        raise SupermodelError(
+            "give one of `scales`, `shifts` and `replace`; to change two things at once use `replace`."
+        )
     first, second = default_pair(result, *pair) if pair is not None else _natural_pair(result, changed)
     moving = [name for name in changed if name in (first, second)]
     if replace is not None:
@@ -173,7 +180,11 @@ def sensitivity(
         labels = tuple(f"× {s:.4g}" if kind == "scale" else f"{s:+.4g}" for s in grid)
         ratios, cut = _rescaled(result, parameter, kind, grid, moving)
     record = _Record(result)
-    columns = list(zip(*(_at(record, {n: r[i] for n, r in ratios.items()}, (first, second)) for i in range(len(grid))), strict=True))
+    columns = list(
+        zip(
+            *(_at(record, {n: r[i] for n, r in ratios.items()}, (first, second)) for i in range(len(grid))), strict=True
+        )
+    )
     values, errors, k, left = (np.array(column) for column in columns)
     return Sensitivity(
         parameter, kind, grid, labels, first, second, changed, values, errors, k, left, cut,
@@ -197,7 +208,9 @@ def _replaced(result: Comparison, parameter: str, replace: Any, moving: list[str
     return "replace", np.arange(len(priors), dtype=float), labels, ratios, cut
 
 
-def _rescaled(result: Comparison, parameter: str, kind: str, grid: np.ndarray, moving: list[str]) -> tuple[Ratios, np.ndarray]:
+def _rescaled(
+    result: Comparison, parameter: str, kind: str, grid: np.ndarray, moving: list[str]
+) -> tuple[Ratios, np.ndarray]:
     ratios, cut = {}, np.zeros(len(grid), bool)
     if not np.all(np.isfinite(grid)) or (kind == "scale" and not np.all(grid > 0)):
         raise SupermodelError(f"a prior is scaled by positive numbers and shifted by finite ones; got {grid.tolist()}.")

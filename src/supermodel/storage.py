@@ -1,9 +1,9 @@
 """Arrays in a file: netCDF, written whole or not at all, checked on reading. Nothing in a file is ever run as code.
 
-A file holds groups of named arrays and a dictionary of attributes (anything JSON can say). It is made in memory, written
-to a temporary file in the same folder, flushed to the disk and renamed: a crash, a full disk or a `kill -9` leaves either
-the old file or the new one. Behind the netCDF content, where readers of netCDF do not look, stands its SHA-256: damage is
-seen before anything is read, let alone computed with.
+A file holds groups of named arrays and a dictionary of attributes (anything JSON can say). It is made in memory,
+written to a temporary file in the same folder, flushed to the disk and renamed: a crash, a full disk or a `kill -9`
+leaves either the old file or the new one. Behind the netCDF content, where readers of netCDF do not look, stands its
+SHA-256: damage is seen before anything is read, let alone computed with.
 """
 
 from __future__ import annotations
@@ -107,15 +107,17 @@ def _sync_folder(folder: Path) -> None:
 
 
 def _what_happened(path: Path, error: OSError, size: int) -> str:
+    folder, megabytes = repr(str(path.parent)), f"{size / 1e6:.1f} MB"
+    forbidden = f"the folder {folder} may not be written to. Choose another folder or change its permissions"
     reasons = {
-        errno.ENOSPC: f"the disk is full ({size / 1e6:.1f} MB were to be written). Free some space or choose another folder",
-        errno.EDQUOT: f"the disk quota is used up ({size / 1e6:.1f} MB were to be written). Free some space",
-        errno.EFBIG: f"the file would be larger than allowed here ({size / 1e6:.1f} MB)",
-        errno.EROFS: f"the folder {str(path.parent)!r} is on a read-only file system. Choose another folder",
-        errno.EACCES: f"the folder {str(path.parent)!r} may not be written to. Choose another folder or change its permissions",
-        errno.EPERM: f"the folder {str(path.parent)!r} may not be written to. Choose another folder or change its permissions",
-        errno.ENOENT: f"the folder {str(path.parent)!r} does not exist. Make it first",
-        errno.ENOTDIR: f"{str(path.parent)!r} is not a folder",
+        errno.ENOSPC: f"the disk is full ({megabytes} were to be written). Free some space or choose another folder",
+        errno.EDQUOT: f"the disk quota is used up ({megabytes} were to be written). Free some space",
+        errno.EFBIG: f"the file would be larger than allowed here ({megabytes})",
+        errno.EROFS: f"the folder {folder} is on a read-only file system. Choose another folder",
+        errno.EACCES: forbidden,
+        errno.EPERM: forbidden,
+        errno.ENOENT: f"the folder {folder} does not exist. Make it first",
+        errno.ENOTDIR: f"{folder} is not a folder",
         errno.EISDIR: f"{str(path)!r} is a folder. Give the name of a file",
     }
     why = reasons.get(error.errno or 0, error.strerror or str(error))
@@ -154,7 +156,9 @@ def _write(group: Any, name: str, array: np.ndarray) -> None:
     elif array.dtype.kind == "U":
         flag, data = "text", np.array([str(s) for s in array.ravel()], dtype=object).reshape(array.shape)
     elif array.dtype.kind not in "iuf":
-        raise StorageError(f"the array {name!r} is of the type {array.dtype}, which a file cannot hold without pickling.")
+        raise StorageError(
+            f"the array {name!r} is of the type {array.dtype}, which a file cannot hold without pickling."
+        )
     if array.size == 0:  # to netCDF a dimension of length 0 is one without an end
         flag, data = f"empty {array.dtype.str} {json.dumps(array.shape)}", np.zeros((), np.uint8)
     axes = tuple(f"{name}_dim_{i}" for i in range(data.ndim))
@@ -183,5 +187,7 @@ def _read(variable: Any) -> np.ndarray:
     if flag == "bool":
         return data.astype(bool)
     if flag == "text":
-        return np.array([s.decode() if isinstance(s, bytes) else str(s) for s in data.ravel()], dtype=str).reshape(data.shape)
+        return np.array([s.decode() if isinstance(s, bytes) else str(s) for s in data.ravel()], dtype=str).reshape(
+            data.shape
+        )
     return data

@@ -109,7 +109,7 @@ def test_normalised_priors_pass(case):
 @pytest.mark.parametrize("case", GOOD)
 def test_a_lost_factor_of_two_is_refused(case):
     log_prior, sample_prior, bounds = GOOD[case]
-    with pytest.raises(SupermodelError, match="not normalised: the log of its integral is 0.6"):
+    with pytest.raises(SupermodelError, match="not normalised: the log of its integral is 0.(6|70|71)"):
         from_log_density(lambda p: log_prior(p) + np.log(2), zero, sample_prior, bounds=bounds)
     assert from_log_density(lambda p: log_prior(p) + np.log(2), zero, sample_prior, bounds=bounds, check=False)
 

@@ -102,7 +102,7 @@ REFUSED = {
     "factor": (lambda a, y: numpyro.factor("penalty", -a**2), "factor 'penalty'"),
     "param": (lambda a, y: numpyro.param("p", 1.0), "`numpyro.param` 'p'"),
     "discrete": (lambda a, y: numpyro.sample("k", dist.Bernoulli(0.5)), "'k' is discrete"),
-    "improper": (lambda a, y: numpyro.sample("f", dist.ImproperUniform(dist.constraints.real, (), ())), "not a normalised"),
+    "improper": (lambda a, y: numpyro.sample("f", dist.ImproperUniform(dist.constraints.real, (), ())), "improper prior"),
     "masked prior": (lambda a, y: numpyro.sample("m", dist.Normal(0, 1).mask(False)), "not a normalised"),
     "point mass": (lambda a, y: numpyro.sample("d", dist.Delta(1.0)), "point mass"),
 }

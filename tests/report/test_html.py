@@ -10,16 +10,20 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+
 from made_result import made_result
 from supermodel.errors import StorageError
-from supermodel.report.html import page
+from supermodel.report import plots
+from supermodel.report.html import page, svg
 from supermodel.verdict import Reason, Verdict
 
 NASTY = '<b>&"x'
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
 FLAGS = (
-    "--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking",
+    "--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run",
+    "--disable-background-networking",
     "--disable-component-update", "--disable-sync", "--enable-logging=stderr", "--virtual-time-budget=4000",
+    "--hide-scrollbars",
 )  # fmt: skip
 needs_browser = pytest.mark.skipif(CHROMIUM is None, reason="Chromium is not installed")
 
@@ -27,7 +31,9 @@ needs_browser = pytest.mark.skipif(CHROMIUM is None, reason="Chromium is not ins
 @pytest.fixture(scope="module")
 def result():
     verdict = Verdict("caution", (Reason("drift", "the two halves of the run differ by <4.2> errors."),))
-    return made_result(0, {"line": "ab", NASTY: "abc", "a level with quite a long name, longer than most": "a"}, verdict=verdict)
+    return made_result(
+        0, {"line": "ab", NASTY: "abc", "a level with quite a long name, longer than most": "a"}, verdict=verdict
+    )
 
 
 @pytest.fixture(scope="module")
@@ -36,7 +42,21 @@ def report(result):
 
 
 def test_it_holds_all_parts(result, report):
-    for part in ("Verdict CAUTION", "drift", "The answer", "Data and predictions", "What drives the preference", "Prior sensitivity", "Posteriors", "who shares what", "Inside the run", "@article{Mootoovaloo2016", "seed", "numpy", "fingerprint of the data"):
+    for part in (
+        "Verdict CAUTION",
+        "drift",
+        "The answer",
+        "Data and predictions",
+        "What drives the preference",
+        "Prior sensitivity",
+        "Posteriors",
+        "who shares what",
+        "Inside the run",
+        "@article{Mootoovaloo2016",
+        "seed",
+        "numpy",
+        "fingerprint of the data",
+    ):
         assert part in report, part
     assert report.count("<svg") >= 14 and "could not" not in report
     assert "Bayes factors between 3 models were computed" in report
@@ -61,41 +81,51 @@ def test_ids_are_unique_and_references_lead_somewhere(report):
     assert used and used <= set(ids)
 
 
-def test_the_same_result_gives_the_same_bytes(result, report):
-    assert page(result) == report
+def test_the_same_figure_gives_the_same_bytes(result):
+    drawn = [svg(lambda ax: plots.crossings(result, 1, ax=ax), (5.0, 3.0)) for _ in range(2)]
+    assert drawn[0] == drawn[1] and "var(--c" in drawn[0]
 
 
-def test_a_failed_run_shouts(result):
-    failed = page(dataclasses.replace(result, verdict=Verdict("fail", (Reason("rhat", "chains disagree."),))))
+def test_a_failed_run_shouts_and_what_a_file_lacks_is_said():
+    small = made_result(0, {"line": "ab", "level": "a"})
+    failed = page(
+        dataclasses.replace(small, models=None, verdict=Verdict("fail", (Reason("rhat", "chains disagree."),)))
+    )
     assert "not to be used" in failed and "FAIL: do not use" in failed
+    assert "Load with load(path, models" in failed and "Prior sensitivity" in failed
 
 
-def test_results_without_models_or_data_still_have_a_report(result):
-    bare = page(dataclasses.replace(result, models=None))
-    assert "Load with load(path, models" in bare and "Prior sensitivity" in bare
-    nothing = page(dataclasses.replace(result, models=None, data=None))
-    assert "Data and predictions" not in nothing
-    alone = page(made_result(0, {"line": "ab"}))
-    assert "ln Z(line)" in alone and "Prior sensitivity" not in alone
+def test_one_model_without_data_has_a_report():
+    alone = page(dataclasses.replace(made_result(0, {"line": "ab"}), data=None, models=None))
+    assert "ln Z(line)" in alone and "Prior sensitivity" not in alone and "Data and predictions" not in alone
 
 
-def test_it_is_written_atomically_and_complains_clearly(result, tmp_path):
+def test_it_is_written_atomically_and_complains_clearly(tmp_path):
+    small = made_result(0, {"line": "ab"})
     with pytest.raises(StorageError, match="does not exist"):
-        result.report(tmp_path / "none" / "report.html")
+        small.report(tmp_path / "none" / "report.html")
+    small.report(tmp_path / "report.html", title="A & B")
+    assert "<title>A &amp; B</title>" in (tmp_path / "report.html").read_text() and len(list(tmp_path.iterdir())) == 1
 
 
 def browse(content: str, folder: Path, width: int, *extra: str) -> tuple[dict, str]:
     """(measures of the page in a frame of this width, what the console said)."""
     measure = (
         "<script>onload=()=>{const d=frames[0].document,e=d.documentElement;"
-        "const wide=[...d.querySelectorAll('body *')].filter(n=>!n.closest('.wide,pre,svg')&&n.getBoundingClientRect().right>e.clientWidth+1).map(n=>n.tagName+'.'+n.className);"
-        "const out=document.createElement('pre');out.id='out';out.textContent=JSON.stringify({scroll:e.scrollWidth,client:e.clientWidth,wide:wide.slice(0,5),"
+        "const out_of=n=>!n.closest('.wide,pre,svg')&&n.getBoundingClientRect().right>e.clientWidth+1;"
+        "const wide=[...d.querySelectorAll('body *')].filter(out_of).map(n=>n.tagName+'.'+n.className);"
+        "const out=document.createElement('pre');out.id='out';"
+        "out.textContent=JSON.stringify({scroll:e.scrollWidth,client:e.clientWidth,wide:wide.slice(0,5),"
         "svg:d.querySelectorAll('svg').length,title:d.title,ink:getComputedStyle(d.body).color});document.body.append(out)}</script>"
     )
     harness = folder / f"harness-{width}.html"
-    harness.write_text(f'<!doctype html><meta charset="utf-8"><link rel="icon" href="data:,"><iframe srcdoc="{html.escape(content)}" style="width:{width}px;height:900px;border:0"></iframe>{measure}')
+    harness.write_text(
+        '<!doctype html><meta charset="utf-8"><link rel="icon" href="data:,">'
+        f'<iframe srcdoc="{html.escape(content)}" style="width:{width}px;height:900px;border:0"></iframe>{measure}'
+    )
     done = subprocess.run(
-        [CHROMIUM, *FLAGS, *extra, f"--user-data-dir={folder / 'profile'}", "--window-size=1500,1000", "--dump-dom", harness.as_uri()],
+        [CHROMIUM, *FLAGS, *extra, f"--user-data-dir={folder / 'profile'}", "--window-size=1500,1000", "--dump-dom",
+         harness.as_uri()],
         capture_output=True, text=True, timeout=120,
     )  # fmt: skip
     found = re.search(r'<pre id="out">(.*?)</pre>', done.stdout, re.DOTALL)

@@ -9,6 +9,7 @@ import matplotlib.pyplot as plt
 import numpy as np
 import numpyro.distributions as dist
 import pytest
+
 from made_result import made_result
 from supermodel.calibration import Calibration
 from supermodel.errors import DataError
@@ -89,7 +90,9 @@ def test_a_limit_is_drawn_as_a_limit(result):
 
 
 def test_a_huge_bayes_factor_is_an_arrow(result):
-    huge = dataclasses.replace(result, evidences=Evidences(result.names, np.array([0.0, 4000.0, -3.0]), np.eye(3) * 0.01, True))
+    huge = dataclasses.replace(
+        result, evidences=Evidences(result.names, np.array([0.0, 4000.0, -3.0]), np.eye(3) * 0.01, True)
+    )
     ax = plots.bayes_factors(huge)
     assert ax.get_xlim()[1] < 50 and "4000.00 ± 0.14" in words(ax)
 

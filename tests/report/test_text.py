@@ -4,6 +4,7 @@ import dataclasses
 
 import numpy as np
 import pytest
+
 from made_result import made_result
 from supermodel.report.tables import Cells, latex_escape, mean_and_sd, number, prior_cells, probability
 from supermodel.report.text import duration, weighted_quantiles
@@ -19,7 +20,20 @@ def result():
 
 def test_the_text_has_everything(result):
     text = str(result)
-    for part in ("ln B(", "Trotta", "P(", "equal prior odds", "R-hat", "crossings", "Normal(0.1, 0.8)", "Verdict OK", "seed 0", "schema 1", "1 234 likelihood calls", "fingerprints"):
+    for part in (
+        "ln B(",
+        "Trotta",
+        "P(",
+        "equal prior odds",
+        "R-hat",
+        "crossings",
+        "Normal(0.1, 0.8)",
+        "Verdict OK",
+        "seed 0",
+        "schema 1",
+        "1 234 likelihood calls",
+        "fingerprints",
+    ):
         assert part in text, part
     assert all(name in text for name in result.names)
     assert all(len(line) < 130 for line in text.splitlines())
@@ -45,7 +59,11 @@ def test_columns_line_up(result):
 def test_markdown_latex_and_html_escape_what_users_name(result):
     table = result.table()
     assert r'&lt;b&gt;&amp;"x\|\_$%' in table.markdown()
-    assert all(line.count(" | ") == table.markdown().splitlines()[0].count(" | ") for line in table.markdown().splitlines() if line.startswith("| "))
+    assert all(
+        line.count(" | ") == table.markdown().splitlines()[0].count(" | ")
+        for line in table.markdown().splitlines()
+        if line.startswith("| ")
+    )
     assert r"\textless{}b\textgreater{}\&" in table.latex() and r"\_\$\%" in table.latex()
     assert r"\begin{tabular}" in table.latex() and r"$\pm$" in table.latex()
     for html in (table._repr_html_(), result._repr_html_()):
@@ -53,9 +71,15 @@ def test_markdown_latex_and_html_escape_what_users_name(result):
 
 
 def test_small_formats():
-    assert (probability(0.5), probability(1 - 1e-12), probability(1e-200), probability(float("nan"))) == ("0.5000", ">0.9999", "<1e-99", "–")
+    assert (probability(0.5), probability(1 - 1e-12), probability(1e-200), probability(float("nan"))) == (
+        "0.5000",
+        ">0.9999",
+        "<1e-99",
+        "–",
+    )
     assert (number(float("nan")), number(float("inf")), number(-3.14159)) == ("–", "∞", "-3.14")
-    assert (mean_and_sd(1.23456, 0.0123), mean_and_sd(12345.6, 789.0), mean_and_sd(1.0, 0.0), mean_and_sd(1e-12, 3e-13)) == (
+    pairs = ((1.23456, 0.0123), (12345.6, 789.0), (1.0, 0.0), (1e-12, 3e-13))
+    assert tuple(mean_and_sd(*pair) for pair in pairs) == (
         "1.235 ± 0.012", "12346 ± 789", "1", "1.000e-12 ± 3.0e-13",
     )  # fmt: skip
     assert (duration(8.21), duration(200), duration(7500)) == ("8.2 s", "3 min 20 s", "2 h 5 min")

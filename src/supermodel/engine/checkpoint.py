@@ -18,13 +18,14 @@ from supermodel.embedding.warp import Warp
 from supermodel.engine.checks import examine
 from supermodel.engine.edge import Block, Edge
 from supermodel.engine.kernels import State, Tuning
-from supermodel.engine.pilot import Pilot
+from supermodel.engine.pilot import Known, Pilot
 from supermodel.engine.run import CHAINS, Arm, Run, canonical
 from supermodel.engine.rungs import Gap
 from supermodel.engine.tree import pair_supermodel
 from supermodel.errors import StorageError
 from supermodel.fingerprint import fingerprint
 from supermodel.float64 import in_float64
+from supermodel.models.joint import Joint
 from supermodel.storage import load_arrays, save_arrays
 
 KIND = "checkpoint 1"
@@ -44,6 +45,8 @@ def identity(run: Run) -> dict[str, Any]:
 def write(run: Run, path: str | os.PathLike[str]) -> None:
     """Put the run, as it stands between two blocks, into a file."""
     groups: dict[str, dict[str, np.ndarray]] = {}
+    for i, (_, (points, values)) in enumerate(run.probes):
+        groups[f"probe{i}"] = {"points": points, "log_likelihood": values}
     for i, p in enumerate(run.pilots):
         groups[f"pilot{i}"] = {
             "mean": np.asarray(p.warp.mean), "factor": np.asarray(p.warp.factor), "points": p.points,
@@ -54,6 +57,7 @@ def write(run: Run, path: str | os.PathLike[str]) -> None:
     attrs = {
         "kind": KIND,
         "identity": identity(run),
+        "order": [joint.name for joint, _ in run.probes],
         "spent": run.spent,
         "pilots": [_scalars(p, ("joint", "warp", "points", "log_joint")) for p in run.pilots],
         "arms": [_arm_attributes(arm) for arm in run.arms],
@@ -97,7 +101,7 @@ def _arm_attributes(arm: Arm) -> dict[str, Any]:
 
 @in_float64
 def resume(run: Run, path: str | os.PathLike[str]) -> bool:
-    """Fill `run` from the file if there is one; refuse one that belongs to another run."""
+    """Fill `run` from the file if there is one; refuse one that belongs to another run. False: nothing was there."""
     if not Path(path).exists():
         return False
     groups, attrs = load_arrays(path)
@@ -108,13 +112,16 @@ def resume(run: Run, path: str | os.PathLike[str]) -> bool:
         )
     _same_run(run, attrs["identity"], path)
     joints = {joint.name: joint for joint in canonical(run.models, run.data)}
+    for i, name in enumerate(attrs["order"]):
+        known = (groups[f"probe{i}"]["points"], groups[f"probe{i}"]["log_likelihood"])
+        _same_likelihood(joints[name], known, path, run.executor)
+        run.probes.append((joints[name], known))
     for i, row in enumerate(attrs["pilots"]):
         g = groups[f"pilot{i}"]
         joint = joints[row.pop("name")]
         notes = [tuple(note) for note in row.pop("notes")]
-        pilot = Pilot(joint, Warp(g["mean"], g["factor"]), g["points"], g["log_joint"], notes=notes, **row)
-        _same_likelihood(pilot, path, run.executor)
-        run.pilots.append(pilot)
+        warp = Warp(g["mean"], g["factor"])
+        run.pilots.append(Pilot(joint, warp, g["points"], g["log_joint"], notes=notes, **row))
     run.spent = attrs["spent"]
     run.arms = [_restored_arm(run, groups[f"arm{i}"], row) for i, row in enumerate(attrs["arms"])]
     return True
@@ -131,15 +138,13 @@ def _same_run(run: Run, stored: dict[str, Any], path) -> None:
         )
 
 
-def _same_likelihood(pilot: Pilot, path, executor) -> None:
-    if pilot.joint.dimension == 0:
-        return
-    points = pilot.points[:TRIED]
-    now = pilot.joint.log_joint_at(points, executor)
-    if not np.allclose(now, pilot.log_joint[:TRIED], rtol=1e-9, atol=1e-9):
+def _same_likelihood(joint: Joint, known: Known, path, executor) -> None:
+    points, stored = known[0][:TRIED], known[1][:TRIED]
+    now = joint.log_likelihood_at(points, executor)
+    if not np.allclose(now, stored, rtol=1e-9, atol=1e-9):
         raise StorageError(
-            f"the checkpoint {str(path)!r} belongs to another run: at a stored point the log density of model "
-            f"{pilot.name!r} was {pilot.log_joint[0]:.10g} and is now {now[0]:.10g}, so its likelihood has changed. "
+            f"the checkpoint {str(path)!r} belongs to another run: at a stored point the log likelihood of model "
+            f"{joint.name!r} was {stored[0]:.10g} and is now {now[0]:.10g}, so the likelihood has changed. "
             "Give another path to `checkpoint`, or remove the file to begin anew."
         )
 

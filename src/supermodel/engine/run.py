@@ -12,7 +12,7 @@ import numpy as np
 from supermodel.engine.checks import EdgeReport, examine
 from supermodel.engine.edge import Block, Edge
 from supermodel.engine.kernels import Tuning
-from supermodel.engine.pilot import BATCH, Pilot, leapfrogs, padded, pilot
+from supermodel.engine.pilot import BATCH, Known, Pilot, leapfrogs, padded, pilot
 from supermodel.engine.rungs import Gap, place, rebalance
 from supermodel.engine.tree import grow, measure, pair_supermodel
 from supermodel.estimation.estimate import Estimate, Evidences
@@ -62,6 +62,7 @@ class Run:
     goals: Goals = field(default_factory=Goals)
     report_progress: Callable[[Run], None] | None = None
     keep: Callable[[Run], None] | None = None  # called when there is something worth a checkpoint
+    probes: list[tuple[Joint, Known]] = field(default_factory=list)  # in the order in which models are taken
     pilots: list[Pilot] = field(default_factory=list)
     arms: list[Arm] = field(default_factory=list)
     spent: int = 0  # evaluations outside pilots and edges
@@ -72,21 +73,30 @@ class Run:
 
     @in_float64
     def prepare(self) -> None:
-        """Pilots of all models, the tree, and the warm-up of its edges."""
-        self.pilots = self._pilots()
-        for stream, (i, j, gap, pair, starts) in enumerate(self._tree()):
-            self.arms.append(self._warm(i, j, gap, pair, starts, 1000 + stream))
+        """Probes and pilots of all models, the tree, and the warm-up of its edges; what is there already is kept."""
+        if not self.probes:
+            self.probes = self._probe()
+            self._keep()
+        for stream, (joint, known) in enumerate(self.probes):
+            if stream >= len(self.pilots):
+                self.pilots.append(pilot(joint, known, self.seed, stream, self.executor))
+                self._keep()
+        if not self.arms:
+            self.spent = 0
+            edges = self._tree()
+            self.arms = [self._warm(*edge, 1000 + stream) for stream, edge in enumerate(edges)]
+            self._keep()
 
-    def _pilots(self) -> list[Pilot]:
+    def _probe(self) -> list[tuple[Joint, Known]]:
         joints = canonical(self.models, self.data)
         probed = [(joint, joint.probe(np.random.default_rng(self.seed), BATCH, self.executor)) for joint in joints]
         # Models are taken in an order that depends on what they say, not on how they are listed or named:
         # swapping two models then flips the sign of ln B to the last bit.
-        probed.sort(key=lambda item: (item[0].dimension, tuple(item[1][1])))
-        pilots = []
-        for stream, (joint, known) in enumerate(probed):
-            pilots.append(pilot(joint, known, self.seed, stream, self.executor))
-        return pilots
+        return sorted(probed, key=lambda item: (item[0].dimension, tuple(item[1][1])))
+
+    def _keep(self) -> None:
+        if self.keep is not None:
+            self.keep(self)
 
     def _tree(self) -> list[tuple]:
         """Edges (first, second or None, gap, supermodel, starts), nearest the reference first."""
@@ -175,7 +185,6 @@ class Run:
         self._tell()
 
     def _loop(self) -> None:
-        self._tell()
         for arm in self.arms:
             if arm.report is None:  # else it comes from a checkpoint
                 # Blocks before the first estimate; an edge that no Bayes factor rests on gets the least.
@@ -190,8 +199,7 @@ class Run:
 
     def _tell(self) -> None:
         """Between blocks: a checkpoint, and a line for whoever watches."""
-        if self.keep is not None:
-            self.keep(self)
+        self._keep()
         if self.report_progress is not None and all(arm.report is not None for arm in self.arms):
             self.report_progress(self)
 

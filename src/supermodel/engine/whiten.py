@@ -17,7 +17,7 @@ def spread(log_joint: np.ndarray, points: np.ndarray, warp: Warp, weights: np.nd
 
 
 def by_moments(points: np.ndarray, weights: np.ndarray | None = None, shrink_to: Warp | None = None) -> Warp:
-    """Mean and covariance of (weighted) draws, shrunk towards a first guess (or their diagonal) when draws are few."""
+    """Mean and covariance of (weighted) draws, shrunk towards a first guess, or towards their diagonal when draws are few."""
     n, d = points.shape
     w = np.full(n, 1 / n) if weights is None else weights / weights.sum()
     n_effective = 1.0 / np.sum(w**2)
@@ -26,6 +26,8 @@ def by_moments(points: np.ndarray, weights: np.ndarray | None = None, shrink_to:
     covariance = (centred * w[:, None]).T @ centred / max(1.0 - np.sum(w**2), 1e-9)
     prior = np.diag(np.diagonal(covariance)) if shrink_to is None else shrink_to.factor @ shrink_to.factor.T
     share = (d + 1) / (d + 1 + n_effective)  # as if the guess had been seen in d + 1 draws
+    if shrink_to is None and n_effective > 5 * (d + 1):
+        share = 0.0  # a diagonal is no guess for strong correlations: not when there are draws enough
     return from_covariance(mean, (1 - share) * covariance + share * prior)
 
 

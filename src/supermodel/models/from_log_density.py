@@ -78,25 +78,29 @@ class _Layout:
         self.slices = {name: slice(int(a), int(b)) for name, a, b in zip(draws, ends, ends[1:], strict=False)}
         self.dimension = int(ends[-1])
 
-    def _bijection(self, name: str) -> Any:
-        from numpyro.distributions import biject_to, constraints
-
-        low, high = self.bounds[name]
-        if low is None and high is None:
-            return biject_to(constraints.real)
-        if high is None:
-            return biject_to(constraints.greater_than(low))
-        return biject_to(constraints.less_than(high) if low is None else constraints.interval(low, high))
-
-    def values(self, x: Any) -> dict[str, Any]:
-        lead = x.shape[:-1]
-        return {n: self._bijection(n)(x[..., s].reshape(lead + self.shapes[n])) for n, s in self.slices.items()}
-
-    def log_jacobian(self, x: Any) -> Any:
-        total = 0.0
+    def values(self, x: Any, xp: Any = None) -> dict[str, Any]:
+        """{name: value} of one point or of many; `xp` is jax.numpy, or numpy where nothing is traced."""
+        xp = _jax_numpy() if xp is None else xp
+        lead, result = x.shape[:-1], {}
         for name, where in self.slices.items():
-            map_ = self._bijection(name)
-            total = total + map_.log_abs_det_jacobian(x[..., where], map_(x[..., where])).sum(-1)
+            (low, high), inner = self.bounds[name], x[..., where].reshape(lead + self.shapes[name])
+            if low is not None and high is not None:
+                inner = low + (high - low) * 0.5 * (1 + xp.tanh(0.5 * inner))
+            elif low is not None or high is not None:
+                inner = low + xp.exp(inner) if low is not None else high - xp.exp(inner)
+            result[name] = inner
+        return result
+
+    def log_jacobian(self, x: Any, xp: Any = None) -> Any:
+        xp = _jax_numpy() if xp is None else xp
+        total = xp.zeros(x.shape[:-1])
+        for name, where in self.slices.items():
+            (low, high), inner = self.bounds[name], x[..., where]
+            if low is not None and high is not None:
+                each = math.log(high - low) - xp.logaddexp(0.0, inner) - xp.logaddexp(0.0, -inner)
+                total = total + each.sum(-1)
+            elif low is not None or high is not None:
+                total = total + inner.sum(-1)
         return total
 
     def points(self, values: Mapping[str, Any]) -> np.ndarray:
@@ -111,10 +115,23 @@ class _Layout:
                     f"there are values of {name!r} outside its bounds ({low}, {high}), e.g. "
                     f"{float(np.min(value)):g} or {float(np.max(value)):g}. Widen the bounds or mend the sampler."
                 )
-            inner = np.asarray(self._bijection(name).inv(value), float)
+            with np.errstate(divide="ignore"):
+                if low is not None and high is not None:
+                    inner = np.log(value - low) - np.log(high - value)
+                elif low is not None or high is not None:
+                    inner = np.log(value - low if low is not None else high - value)
+                else:
+                    inner = value
+            # What lies on a bound has no unconstrained image: pull it just inside.
             inner = np.clip(np.nan_to_num(inner, nan=0.0, posinf=36.0, neginf=-700.0), -700.0, 1e300)
             parts.append(inner.reshape((*lead, -1)))
         return np.concatenate(parts, axis=-1)
+
+
+def _jax_numpy() -> Any:
+    import jax.numpy as jnp
+
+    return jnp
 
 
 def _bound(value: float | None) -> float | None:
@@ -137,11 +154,13 @@ def _space(log_prior, sample_prior, layout: _Layout, traceable: bool, vectorized
     def density(x):
         return log_prior(layout.values(x)) + layout.log_jacobian(x)
 
-    def plain(x):
-        values = {name: np.asarray(value) for name, value in layout.values(np.asarray(x)).items()}
+    def densities(points):
+        values = layout.values(points, np)
         if vectorized:
-            values = {name: value[None] for name, value in values.items()}
-        return float(np.ravel(log_prior(values))[0]) + float(layout.log_jacobian(np.asarray(x)))
+            found = np.asarray(log_prior(values), float)
+        else:
+            found = np.array([float(log_prior({name: v[i] for name, v in values.items()})) for i in range(len(points))])
+        return found + layout.log_jacobian(points, np)
 
     def draw(rng, n):
         draws = sample_prior(rng, n)
@@ -151,7 +170,7 @@ def _space(log_prior, sample_prior, layout: _Layout, traceable: bool, vectorized
         return layout.points(draws)
 
     def many_values(points):
-        return {name: np.asarray(value) for name, value in layout.values(points).items()}
+        return layout.values(points, np)
 
     labels = {
         n: "joint prior" if layout.bounds[n] == (None, None) else f"joint prior on {layout.bounds[n]}"
@@ -159,7 +178,14 @@ def _space(log_prior, sample_prior, layout: _Layout, traceable: bool, vectorized
     }
     priors = {name: Site(shape, math.prod(shape), labels[name]) for name, shape in layout.shapes.items()}
     return JointSpace(
-        priors, layout.values, density if traceable else plain, draw, layout.points, many_values, traceable=traceable
+        priors,
+        layout.values,
+        density if traceable else lambda x: densities(np.asarray(x)[None])[0],
+        draw,
+        layout.points,
+        many_values,
+        None if traceable else densities,
+        traceable,
     )
 
 
@@ -219,7 +245,7 @@ def check_normalised(space: JointSpace) -> None:
     for attempt in range(2):  # a rare alarm is looked at again with more draws
         if not (_is_off(mass.bridge, mass.bridge_error) or _is_off(mass.alone - mass.bridge, mass.alone_error)):
             break
-        mass = measure_mass(space, 8000, attempt + 1)
+        mass = measure_mass(space, 4000, attempt + 1)
     if mass.bridge_error > 0.3:
         raise PriorError(
             f"whether the prior is normalised could not be found out: the log of its integral is {mass.bridge:.2f} ± "
@@ -247,11 +273,11 @@ def _is_off(value: float, error: float) -> bool:
 
 
 class _StudentT(NamedTuple):
-    """A multivariate Student t density of 5 degrees of freedom: heavier than most priors, so that it covers them."""
+    """A multivariate Student t density with tails like those of the draws, or heavier, so that it covers them."""
 
     mean: np.ndarray
     factor: np.ndarray
-    df: float = 5.0
+    df: float
 
     @classmethod
     def fit(cls, points: np.ndarray) -> _StudentT:
@@ -262,7 +288,11 @@ class _StudentT(NamedTuple):
         correlation = np.corrcoef(inner, rowvar=False).reshape(len(mean), len(mean))
         correlation = 0.999 * np.nan_to_num(correlation) + 0.001 * np.eye(len(mean))
         np.fill_diagonal(correlation, 1.0)
-        return cls(mean, width[:, None] * np.linalg.cholesky(correlation))
+        wide = np.quantile(points, [0.025, 0.975], axis=0)
+        reach = float(
+            np.max((wide[1] - wide[0]) / width, initial=0.0)
+        )  # 3.9 for a normal density, 13.8 for a Cauchy one
+        return cls(mean, width[:, None] * np.linalg.cholesky(correlation), 5.0 if reach < 5.5 else 1.0)
 
     def sample(self, rng: np.random.Generator, n: int) -> np.ndarray:
         normal = rng.standard_normal((n, len(self.mean)))

@@ -25,7 +25,13 @@ def from_numpyro(model: Callable[..., Any], *args: Any, **kwargs: Any) -> Model:
     if not callable(model):
         raise ModelError(f"from_numpyro needs a NumPyro model, a function with numpyro.sample inside; got {model!r}.")
     tracer = _Tracer(model, args, kwargs)
-    sites = tracer.sites({})
+    try:
+        sites = tracer.sites({})
+    except NotImplementedError as error:
+        raise PriorError(
+            "a site of the NumPyro model cannot be drawn from: it has an improper prior (ImproperUniform?) or a distribution "
+            "without a sampler. The evidence needs normalised priors; use e.g. dist.Uniform with limits."
+        ) from error
     latent = {name: site for name, site in sites.items() if site["type"] == "sample" and not site["is_observed"]}
     _check(sites, latent)
     if _is_independent(model, args, kwargs, latent):

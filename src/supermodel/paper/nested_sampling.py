@@ -100,3 +100,28 @@ def sine(runs: Runs) -> dict[str, Nested] | None:
 
     live = 4 * runs.settings.live  # the paper's error of 0.078 takes some hundred
     return {name: run(log_likelihood, transform, k, live, runs.settings.seed + k) for name, k in (("M1", 1), ("M2", 2))}
+
+
+def linear(runs: Runs) -> dict[str, Nested] | None:
+    """The evidences of M1 and M2 of the linear data (D10); None without dynesty."""
+    if not is_available(runs):
+        return None
+    runs.log("nested sampling of the linear models")
+    found = {}
+    for name in ("M1", "M2"):
+        m = examples.linear_exact(name)
+        found[name] = gaussian(m.scaled_design, m.y / m.sigma, runs.settings.live, runs.settings.seed)
+    return found
+
+
+def gaussian(design: np.ndarray, b: np.ndarray, live: int, seed: int) -> Nested:
+    """A linear model in units of its errors with unit priors; ln L up to the norm of the noise, which all models share."""
+
+    def log_likelihood(theta: np.ndarray) -> float:
+        r = b - design @ theta
+        return -0.5 * float(r @ r)
+
+    def transform(u: np.ndarray) -> np.ndarray:
+        return ndtri(np.clip(u, 1e-15, 1 - 1e-15))
+
+    return run(log_likelihood, transform, design.shape[1], live, seed)

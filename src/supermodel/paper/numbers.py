@@ -58,6 +58,7 @@ class Number:
     paper: Quoted | None = None
     evaluations: int | None = None  # likelihood evaluations
     remark: str = ""
+    decimals: int | None = None  # to show, where tolerance and error do not say
 
     @property
     def agrees(self) -> bool | None:
@@ -68,7 +69,7 @@ class Number:
             return None
         if not math.isfinite(self.ours):
             return False
-        allowed = self.tolerance if self.error is None else SIGMAS * self.error
+        allowed = self.tolerance if self.error is None else max(SIGMAS * self.error, self.tolerance)
         return abs(self.ours - self.exact) <= allowed
 
     @property
@@ -81,6 +82,8 @@ class Number:
         return self._plain(self.ours) if self.error is None else format(Estimate(self.ours, self.error), "")
 
     def _plain(self, value: float) -> str:
+        if self.decimals is not None:
+            return f"{value:.{self.decimals}f}"
         if not (0 < self.tolerance < 1) or value == 0 or abs(value) < 10 * self.tolerance or not math.isfinite(value):
             return plain(value)
         decimals = math.floor(-math.log10(self.tolerance)) + (self.tolerance < 1e-8)

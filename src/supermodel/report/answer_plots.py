@@ -10,7 +10,7 @@ from matplotlib.colors import LinearSegmentedColormap
 
 from supermodel.estimation.estimate import Estimate
 from supermodel.interpretation import bound_of, shown
-from supermodel.report.style import ALARM, FAINT, INK, PALETTE, PAPER, colour, plot, shortened, stamp
+from supermodel.report.style import ALARM, FAINT, INK, PALETTE, PAPER, colour, plot, shortened, stamp, width_of
 from supermodel.reweighting import HEAVY
 from supermodel.scales import scale as chosen_scale
 
@@ -31,7 +31,7 @@ def bayes_factors(result: Comparison, scale: Any = "trotta", *, ax: Axes) -> Axe
     far = max([last * 1.6] + [e.interval(2)[1] * 1.08 for e in values if e.value < 4 * last and np.isfinite(e.error)])
     ax.set_xlim(-0.5 * last if any(e.interval(2)[0] < 0 for e in values) else 0.0, far)
     edges = [*words.thresholds, far]
-    room = ax.figure.get_figwidth() * 72 * 0.62 / far  # points per unit of ln B, about
+    room = width_of(ax) * 72 * 0.62 / far  # points per unit of ln B, about
     crowded = any((edges[i + 1] - edges[i]) * room < 4.3 * len(word) + 4 for i, word in enumerate(words.words))
     for i, word in enumerate(words.words):
         ax.axvspan(edges[i], edges[i + 1], color=FAINT, alpha=0.06 + 0.09 * i, linewidth=0, zorder=0)
@@ -60,7 +60,13 @@ def _interval(ax: Axes, result: Comparison, best: str, name: str, e: Estimate, r
         x = min(bound.value, 0.9 * far)
         ax.annotate("", (far, row), (x, row), arrowprops={"arrowstyle": "-|>", "color": shade, "lw": 2})
         ax.plot([x], [row], "|", ms=14, mew=2, color=shade)
-        ax.annotate(f"> {bound.value:.1f} at {100 * bound.level:.0f}%", (x, row), xytext=(4, 8), textcoords="offset points", color=INK)
+        ax.annotate(
+            f"> {bound.value:.1f} at {100 * bound.level:.0f}%",
+            (x, row),
+            xytext=(4, 8),
+            textcoords="offset points",
+            color=INK,
+        )
         return
     if e.value > far:
         ax.annotate("", (far, row), (0.86 * far, row), arrowprops={"arrowstyle": "-|>", "color": shade, "lw": 2})
@@ -70,7 +76,16 @@ def _interval(ax: Axes, result: Comparison, best: str, name: str, e: Estimate, r
     ax.hlines(row, *e.interval(1), color=shade, linewidth=4)
     ax.plot(e.value, row, "o", color=shade, mec=PAPER, ms=7)
     to_left = e.value > 0.6 * far
-    ax.annotate(shown(e), (e.interval(2)[0 if to_left else 1], row), xytext=(-9 if to_left else 9, 0), textcoords="offset points", ha="right" if to_left else "left", va="center", color=INK, fontweight="bold")
+    ax.annotate(
+        shown(e),
+        (e.interval(2)[0 if to_left else 1], row),
+        xytext=(-9 if to_left else 9, 0),
+        textcoords="offset points",
+        ha="right" if to_left else "left",
+        va="center",
+        color=INK,
+        fontweight="bold",
+    )
 
 
 @plot()
@@ -81,15 +96,34 @@ def matrix(result: Comparison, *, ax: Axes) -> Axes:
     # |ln B| beyond 5 is as strong as a colour needs to say; asinh keeps small ones apart.
     tone = np.arcsinh(np.nan_to_num(m.values)) / np.arcsinh(15.0)
     diverging = LinearSegmentedColormap.from_list("favour", [PALETTE[1], "#e9e9ec", PALETTE[0]])
-    ax.imshow(np.where(np.eye(k, dtype=bool), np.nan, tone), cmap=diverging, vmin=-1, vmax=1, aspect="auto", rasterized=True)
+    ax.imshow(
+        np.where(np.eye(k, dtype=bool), np.nan, tone), cmap=diverging, vmin=-1, vmax=1, aspect="auto", rasterized=True
+    )
     for i in range(k):
         for j in range(k):
             if i == j:
                 continue
             dark = abs(tone[i, j]) > 0.62
             value, _, error = shown(Estimate(m.values[i, j], m.errors[i, j]), sign=True).partition(" ± ")
-            ax.text(j, i - 0.1, value, ha="center", va="center", color="white" if dark else "#111111", fontweight="bold", fontsize=9 if k < 6 else 7)
-            ax.text(j, i + 0.2, f"± {error}", ha="center", va="center", color="white" if dark else "#111111", fontsize=7.5 if k < 6 else 6)
+            ax.text(
+                j,
+                i - 0.1,
+                value,
+                ha="center",
+                va="center",
+                color="white" if dark else "#111111",
+                fontweight="bold",
+                fontsize=9 if k < 6 else 7,
+            )
+            ax.text(
+                j,
+                i + 0.2,
+                f"± {error}",
+                ha="center",
+                va="center",
+                color="white" if dark else "#111111",
+                fontsize=7.5 if k < 6 else 6,
+            )
     names = [shortened(name, 18) for name in m.names]
     ax.set_xticks(range(k), [f"over {n}" for n in names])
     ax.set_yticks(range(k), names)
@@ -121,7 +155,9 @@ def sensitivity(found: Sensitivity, scale: Any = "trotta", *, ax: Axes) -> Axes:
     _hatch(ax, x, ok)
     carried = np.where(ok, found.values, np.nan)
     ax.fill_between(x, low, high, where=ok, color=shade, alpha=0.18, linewidth=0)
-    ax.fill_between(x, found.values - found.errors, found.values + found.errors, where=ok, color=shade, alpha=0.3, linewidth=0)
+    ax.fill_between(
+        x, found.values - found.errors, found.values + found.errors, where=ok, color=shade, alpha=0.3, linewidth=0
+    )
     ax.plot(x, found.values, color=FAINT, linewidth=1, linestyle=":")
     ax.plot(x, carried, color=shade)
     ax.axhline(0.0, color=INK, linewidth=0.8)
@@ -131,18 +167,48 @@ def sensitivity(found: Sensitivity, scale: Any = "trotta", *, ax: Axes) -> Axes:
         for side in (-1, 1):
             if bottom < side * threshold < top:
                 ax.axhline(side * threshold, color=FAINT, linewidth=0.6, linestyle=(0, (2, 3)))
-                ax.annotate(f"{word} ≥ {threshold:.3g}", (1.0, side * threshold), xycoords=("axes fraction", "data"), xytext=(4, 0), textcoords="offset points", va="center", fontsize=7, color=FAINT, annotation_clip=False)
+                ax.annotate(
+                    f"{word} ≥ {threshold:.3g}",
+                    (1.0, side * threshold),
+                    xycoords=("axes fraction", "data"),
+                    xytext=(4, 0),
+                    textcoords="offset points",
+                    va="center",
+                    fontsize=7,
+                    color=FAINT,
+                    annotation_clip=False,
+                )
     ax.plot([at], [found.original.value], "o", color=shade, mec=PAPER, ms=7, zorder=6)
-    ax.annotate("the prior\nof the run", (at, found.original.value), xytext=(0, -9), textcoords="offset points", ha="center", va="top", fontsize=7.5, color=INK, zorder=7)
+    ax.annotate(
+        "the prior\nof the run",
+        (at, found.original.value),
+        xytext=(0, -9),
+        textcoords="offset points",
+        ha="center",
+        va="top",
+        fontsize=7.5,
+        color=INK,
+        zorder=7,
+    )
     span = found.holds()
     if span.high > span.low:
         y = bottom + 0.05 * (top - bottom)
         ax.plot([span.low, span.high], [y, y], color=INK, linewidth=3, solid_capstyle="butt")
         winner = shortened(found.first if found.original.value >= 0 else found.second, 18)
         middle = np.sqrt(span.low * span.high) if found.kind == "scale" else 0.5 * (span.low + span.high)
-        ax.annotate(f"{winner} preferred, {span.low:.2g} to {span.high:.2g}", (middle, y), xytext=(0, 4), textcoords="offset points", ha="center", fontsize=7.5, color=INK)
+        ax.annotate(
+            f"{winner} preferred, {span.low:.2g} to {span.high:.2g}",
+            (middle, y),
+            xytext=(0, 4),
+            textcoords="offset points",
+            ha="center",
+            fontsize=7.5,
+            color=INK,
+        )
     if found.kind == "scale":
-        nice = [t for t in (0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1, 2, 5, 10, 20, 50, 100) if x[0] * 0.999 <= t <= x[-1] * 1.001]
+        nice = [
+            t for t in (0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1, 2, 5, 10, 20, 50, 100) if x[0] * 0.999 <= t <= x[-1] * 1.001
+        ]
         ax.set_xticks(nice, [f"×{t:g}" for t in nice])
         ax.minorticks_off()
     who = "" if len(found.models) == 1 else f" (in {len(found.models)} models)"
@@ -161,7 +227,17 @@ def _hatch(ax: Axes, x: np.ndarray, ok: np.ndarray) -> None:
         right = x[-1] if i == len(x) - 1 else (np.sqrt(x[i] * x[i + 1]) if x[0] > 0 else 0.5 * (x[i] + x[i + 1]))
         ax.axvspan(left, right, facecolor=FAINT, alpha=0.16, linewidth=0, zorder=0)
         if not said:
-            ax.annotate("the weights fail", (left, 0.5), xycoords=("data", "axes fraction"), xytext=(4, 0), textcoords="offset points", fontsize=7, color=ALARM, va="center", rotation=90)
+            ax.annotate(
+                "the weights fail",
+                (left, 0.5),
+                xycoords=("data", "axes fraction"),
+                xytext=(4, 0),
+                textcoords="offset points",
+                fontsize=7,
+                color=ALARM,
+                va="center",
+                rotation=90,
+            )
             said = True
 
 
@@ -174,7 +250,14 @@ def _replaced(found: Sensitivity, ax: Axes) -> Axes:
         ax.hlines(row, *e.interval(2), color=shade, linewidth=1.2)
         ax.hlines(row, *e.interval(1), color=shade, linewidth=4)
         ax.plot(e.value, row, "o", color=shade if ok else PAPER, mec=PAPER if ok else shade, ms=7)
-        ax.annotate(shown(e) + ("" if ok else "  weights fail"), (e.value, row), xytext=(0, 8), textcoords="offset points", ha="center", fontsize=8)
+        ax.annotate(
+            shown(e) + ("" if ok else "  weights fail"),
+            (e.value, row),
+            xytext=(0, 8),
+            textcoords="offset points",
+            ha="center",
+            fontsize=8,
+        )
     ax.axvline(0.0, color=INK, linewidth=0.8)
     ax.set_yticks(rows, ["the prior of the run", *(shortened(label) for label in found.labels)])
     ax.set_ylim(len(rows) - 0.5, -0.7)
@@ -193,17 +276,33 @@ def drivers(found: Drivers, *, ax: Axes) -> Axes:
     ax.axhline(0.0, color=INK, linewidth=0.8)
     for side, shade in ((sign, PALETTE[0]), (~sign, PALETTE[1])):
         ax.vlines(x[side], 0.0, found.leave_out[side], color=shade, linewidth=1.6, alpha=0.7)
-        ax.errorbar(x[side], found.leave_out[side], found.leave_out_error[side], fmt="none", ecolor=shade, elinewidth=0.8)
+        ax.errorbar(
+            x[side], found.leave_out[side], found.leave_out_error[side], fmt="none", ecolor=shade, elinewidth=0.8
+        )
         for marked in (False, True):
             some = side & (heavy == marked)
             ax.plot(x[some], found.leave_out[some], "o", ms=4.5, color=PAPER if marked else shade, mec=shade)
     top, bottom = max(found.leave_out.max(initial=0.0), 1e-3), min(found.leave_out.min(initial=0.0), -1e-3)
     room = top - bottom
     ax.set_ylim(bottom - 0.14 * room, top + 0.14 * room)
-    ax.annotate(f"speaks for {shortened(found.first)}", (0.01, 0.99), xycoords="axes fraction", color=PALETTE[0], fontsize=8, va="top")
-    ax.annotate(f"speaks for {shortened(found.second)}", (0.01, 0.02), xycoords="axes fraction", color=PALETTE[1], fontsize=8)
     ax.annotate(
-        f"fit {found.total_fit:+.2f}   Occam {found.occam:+.2f}", (0.99, 0.99), xycoords="axes fraction", ha="right", va="top", fontsize=8
+        f"speaks for {shortened(found.first)}",
+        (0.01, 0.99),
+        xycoords="axes fraction",
+        color=PALETTE[0],
+        fontsize=8,
+        va="top",
+    )
+    ax.annotate(
+        f"speaks for {shortened(found.second)}", (0.01, 0.02), xycoords="axes fraction", color=PALETTE[1], fontsize=8
+    )
+    ax.annotate(
+        f"fit {found.total_fit:+.2f}   Occam {found.occam:+.2f}",
+        (0.99, 0.99),
+        xycoords="axes fraction",
+        ha="right",
+        va="top",
+        fontsize=8,
     )
     if found.position is None:
         if len(found.labels) <= 24:
@@ -212,7 +311,10 @@ def drivers(found: Drivers, *, ax: Axes) -> Axes:
     else:
         ax.set_xlabel("x of the datum")
     ax.set_ylabel("ln B lost without it")
-    ax.set_title(f"What drives ln B({shortened(found.first, 16)} : {shortened(found.second, 16)}) = {shown(found.log_bayes_factor)}")
+    ax.set_title(
+        f"What drives ln B({shortened(found.first, 16)} : {shortened(found.second, 16)}) = "
+        f"{shown(found.log_bayes_factor)}"
+    )
     stamp(ax, found.level)
     return ax
 
@@ -225,7 +327,9 @@ def calibration(found: Calibration, bins: int = 5, *, ax: Axes) -> Axes:
     for p, r in rows:
         ax.vlines(p, r.low, r.high, color=PALETTE[0], linewidth=1.4)
         ax.plot(p, r.value, "o", color=PALETTE[0], mec=PAPER, ms=7)
-        ax.annotate(f"{r.trials}", (p, r.high), xytext=(0, 3), textcoords="offset points", ha="center", fontsize=7, color=FAINT)
+        ax.annotate(
+            f"{r.trials}", (p, r.high), xytext=(0, 3), textcoords="offset points", ha="center", fontsize=7, color=FAINT
+        )
     ax.set_xlim(-0.03, 1.03)
     ax.set_ylim(-0.03, 1.1)
     ax.set_xlabel("probability given to a model")
@@ -233,7 +337,8 @@ def calibration(found: Calibration, bins: int = 5, *, ax: Axes) -> Axes:
     first, second = (shortened(name, 14) for name in found.names[:2])
     false, missed = found.false_alarm(), found.missed_detection()
     ax.annotate(
-        f"ln B({first} : {second}) > {found.threshold:g}\nfalse alarms {false.value:.2f} ({false.low:.2f}–{false.high:.2f})\n"
+        f"ln B({first} : {second}) > {found.threshold:g}\n"
+        f"false alarms {false.value:.2f} ({false.low:.2f}–{false.high:.2f})\n"
         f"missed {missed.value:.2f} ({missed.low:.2f}–{missed.high:.2f})",
         (0.98, 0.03), xycoords="axes fraction", ha="right", va="bottom", fontsize=8,
     )  # fmt: skip

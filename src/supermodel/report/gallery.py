@@ -52,7 +52,11 @@ def polynomials() -> Comparison:
         priors = {f"t{i}": dist.Normal(0, 1) for i in powers}
         return Model(priors, predict=lambda p, x: sum(p[f"t{i}"] * x**i for i in powers))
 
-    models = {"quartic": polynomial(0, 1, 2, 4), "no quadratic": polynomial(0, 1, 4), "cubic too": polynomial(0, 1, 2, 3, 4)}
+    models = {
+        "quartic": polynomial(0, 1, 2, 4),
+        "no quadratic": polynomial(0, 1, 4),
+        "cubic too": polynomial(0, 1, 2, 3, 4),
+    }
     return compare(models, columns("linear.csv"), target_error=0.05, progress=False)
 
 
@@ -80,7 +84,9 @@ def pictures() -> dict[str, Callable[[], Axes]]:
     import numpyro.distributions as dist
 
     wave, poly = sine(), polynomials()
-    failed = replace(wave, verdict=Verdict("fail", (Reason("few_crossings", "planted, to show how a failed run looks."),)))
+    failed = replace(
+        wave, verdict=Verdict("fail", (Reason("few_crossings", "planted, to show how a failed run looks."),))
+    )
     limit = replace(wave, verdict=Verdict("limit", (Reason("never_visited", "planted, to show how a limit looks."),)))
     others = {"Cauchy(0, 0.05)": dist.Cauchy(0, 0.05), "Uniform(-0.2, 0.2)": dist.Uniform(-0.2, 0.2)}
     return {
@@ -113,8 +119,9 @@ def main(folder: str | Path) -> list[Path]:
     for name, draw in pictures().items():
         ax = draw()
         written.append(target / f"{name}.png")
-        ax.figure.savefig(written[-1], dpi=RESOLUTION, metadata={"Software": None})
-        plt.close(ax.figure)
+        figure: Any = ax.get_figure(root=True)
+        figure.savefig(written[-1], dpi=RESOLUTION, metadata={"Software": None})
+        plt.close(figure)
     return written
 
 

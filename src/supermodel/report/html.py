@@ -7,7 +7,7 @@ import io
 import os
 import re
 from collections.abc import Callable, Mapping
-from functools import cache
+from functools import cache, partial
 from importlib import resources
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -64,7 +64,9 @@ def page(result: Comparison, title: str | None = None, scale: Any = "trotta") ->
     import jinja2
 
     template = resources.files("supermodel.report").joinpath("report.html").read_text(encoding="utf-8")
-    environment = jinja2.Environment(autoescape=True, undefined=jinja2.StrictUndefined, trim_blocks=True, lstrip_blocks=True)
+    environment = jinja2.Environment(
+        autoescape=True, undefined=jinja2.StrictUndefined, trim_blocks=True, lstrip_blocks=True
+    )
     many = len(result.names) > 1
     said = interpret(result, scale=scale) if many else None
     return environment.from_string(template).render(
@@ -90,7 +92,10 @@ def facts(result: Comparison) -> list[tuple[str, str]]:
         ("of these with gradient", f"{result.evaluations.get('gradient', 0):,}".replace(",", " ")),
         ("time", duration(result.seconds) if np.isfinite(result.seconds) else "unknown"),
         ("seed", str(result.seed)),
-        *((name.replace("_", " "), f"{value:g}" if isinstance(value, float) else str(value)) for name, value in settings.items()),
+        *(
+            (name.replace("_", " "), f"{value:g}" if isinstance(value, float) else str(value))
+            for name, value in settings.items()
+        ),
         *((f"fingerprint of the {what}", digest) for what, digest in result.fingerprints.items()),
         ("schema", str(result.schema)),
         ("versions", ", ".join(f"{library} {version}" for library, version in result.versions.items())),
@@ -100,23 +105,91 @@ def facts(result: Comparison) -> list[tuple[str, str]]:
 def sections(result: Comparison, scale: Any) -> list[Section]:
     """All parts of the report that this result can fill."""
     many = len(result.names) > 1
-    answer = [(lambda ax: plots.bayes_factors(result, scale, ax=ax), "ln B of the best model over each other one; thick ± 1σ, thin ± 2σ.", (6.4, 0.75 + 0.42 * len(result.names)))] if many else []
+    answer = (
+        [
+            (
+                lambda ax: plots.bayes_factors(result, scale, ax=ax),
+                "ln B of the best model over each other one; thick ± 1σ, thin ± 2σ.",
+                (6.4, 0.75 + 0.42 * len(result.names)),
+            )
+        ]
+        if many
+        else []
+    )
     if len(result.names) > 2:
-        answer.append((lambda ax: plots.matrix(result, ax=ax), "ln B of every pair with its joint error.", (5.6, 1.2 + 0.62 * len(result.names))))
-    built = [_section("The answer", "Models, best first. ln Z = fit + Occam: how well the model fits on average, minus the information gained about its parameters.", [ranking_cells(result.table()), *([matrix_cells(result.matrix())] if len(result.names) > 2 else [])], answer)]
+        answer.append(
+            (
+                lambda ax: plots.matrix(result, ax=ax),
+                "ln B of every pair with its joint error.",
+                (5.6, 1.2 + 0.62 * len(result.names)),
+            )
+        )
+    built = [
+        _section(
+            "The answer",
+            "Models, best first. ln Z = fit + Occam: how well the model fits on average, minus the information gained "
+            "about its parameters.",
+            [ranking_cells(result.table()), *([matrix_cells(result.matrix())] if len(result.names) > 2 else [])],
+            answer,
+        )
+    ]
     built.append(_section("Data and predictions", "", [], _data_plots(result)))
-    built.append(_section("What drives the preference", "How much of ln B each datum would take away if it were left out.", [], [(lambda ax: plots.drivers(result.drivers(), ax=ax), "Open circles: the posterior leans too heavily on the datum for reweighting.", (6.4, 3.2))] if many else []))
-    built.append(_section("Prior sensitivity", "ln B if a prior were wider or narrower, by reweighting the draws: no likelihood was called. Shaded where the weights fail.", [], _sensitivity_plots(result, scale) if many else []))
+    built.append(
+        _section(
+            "What drives the preference",
+            "How much of ln B each datum would take away if it were left out.",
+            [],
+            [
+                (
+                    lambda ax: plots.drivers(result.drivers(), ax=ax),
+                    "Open circles: the posterior leans too heavily on the datum for reweighting.",
+                    (6.4, 3.2),
+                )
+            ]
+            if many
+            else [],
+        )
+    )
+    built.append(
+        _section(
+            "Prior sensitivity",
+            "ln B if a prior were wider or narrower, by reweighting the draws: no likelihood was called. Shaded where "
+            "the weights fail.",
+            [],
+            _sensitivity_plots(result, scale) if many else [],
+        )
+    )
     built.append(_section("Posteriors", "", [parameter_cells(result)], _posterior_plots(result)))
-    built.append(_section("Priors, and who shares what", "Every prior is normalised; a Bayes factor depends on it.", [prior_cells(result)], []))
-    built.append(_section("Inside the run", "Each supermodel joins two ends through α. The draws must cross often, both estimators must agree, and the chains must tell the same story.", [_edge_cells(result)], _record_plots(result)))
+    built.append(
+        _section(
+            "Priors, and who shares what",
+            "Every prior is normalised; a Bayes factor depends on it.",
+            [prior_cells(result)],
+            [],
+        )
+    )
+    built.append(
+        _section(
+            "Inside the run",
+            "Each supermodel joins two ends through α. The draws must cross often, both estimators must agree, and "
+            "the chains must tell the same story.",
+            [_edge_cells(result)],
+            _record_plots(result),
+        )
+    )
     return [s for s in built if s.tables or s.pictures or s.notes]
 
 
 def _data_plots(result: Comparison) -> list:
     if not isinstance(result.data, Mapping) or np.ndim(result.data.get("x", 0)) != 1:
         return []
-    return [(lambda ax: plots.predictions(result, ax=ax), "Grey: 68% and 95% of the prediction averaged over models, without noise.", (6.4, 3.6))]
+    return [
+        (
+            lambda ax: plots.predictions(result, ax=ax),
+            "Grey: 68% and 95% of the prediction averaged over models, without noise.",
+            (6.4, 3.6),
+        )
+    ]
 
 
 def _sensitivity_plots(result: Comparison, scale: Any) -> list:
@@ -125,15 +198,25 @@ def _sensitivity_plots(result: Comparison, scale: Any) -> list:
     alone = [p for p in parameters if not all(p in result.priors.get(n, {}) for n in result.names)]
     chosen = (alone + [p for p in parameters if p not in alone])[:MOST_PARAMETERS]
     found = cache(result.sensitivity)  # the plot and its caption ask for the same
-    return [
-        (lambda ax, p=p: plots.sensitivity(found(p), scale, ax=ax), _Later(lambda p=p: found(p).sentence()), (5.6, 3.2))
-        for p in chosen
-    ]
+
+    def one(parameter: str) -> tuple[Any, Any, tuple[float, float]]:
+        draw = partial(_drawn_sensitivity, found, parameter, scale)
+        return draw, _Later(lambda: found(parameter).sentence()), (5.6, 3.2)
+
+    return [one(parameter) for parameter in chosen]
+
+
+def _drawn_sensitivity(found: Callable[[str], Any], parameter: str, scale: Any, ax: Any) -> Any:
+    return plots.sensitivity(found(parameter), scale, ax=ax)
 
 
 def _posterior_plots(result: Comparison) -> list:
     wanted = list(dict.fromkeys(item for n in result.ranking for item in scalars(result, n)))[:MOST_PARAMETERS]
-    averaged = [(lambda ax, p=p, i=i: plots.averaged(result, p, index=i, ax=ax), "", (5.6, 2.5)) for p, i in wanted] if len(result.names) > 1 else []
+    averaged = (
+        [(lambda ax, p=p, i=i: plots.averaged(result, p, index=i, ax=ax), "", (5.6, 2.5)) for p, i in wanted]
+        if len(result.names) > 1
+        else []
+    )
     corners = [
         (lambda ax, n=n: plots.corner(result, n, ax=ax), "Contours hold 39% and 86%.", (5.2, 4.8))
         for n in result.ranking[:MOST_MODELS]
@@ -143,10 +226,28 @@ def _posterior_plots(result: Comparison) -> list:
 
 
 def _record_plots(result: Comparison) -> list:
-    drawn: list = [(lambda ax: plots.trace(result, ax=ax), "From the first draws to all: it must settle within its own band.", (5.6, 3.0))] if result.edges else []
+    drawn: list = (
+        [
+            (
+                lambda ax: plots.trace(result, ax=ax),
+                "From the first draws to all: it must settle within its own band.",
+                (5.6, 3.0),
+            )
+        ]
+        if result.edges
+        else []
+    )
     for e in range(min(len(result.edges), MOST_MODELS)):
-        drawn.append((lambda ax, e=e: plots.alpha(result, e, ax=ax), "The two ends differ by ln B. Circles: by counting draws (± 2σ); line: from all draws.", (5.6, 3.0)))
-        drawn.append((lambda ax, e=e: plots.crossings(result, e, ax=ax), "A chain of one colour has never crossed.", (5.6, 2.4)))
+        drawn.append(
+            (
+                lambda ax, e=e: plots.alpha(result, e, ax=ax),
+                "The two ends differ by ln B. Circles: by counting draws (± 2σ); line: from all draws.",
+                (5.6, 3.0),
+            )
+        )
+        drawn.append(
+            (lambda ax, e=e: plots.crossings(result, e, ax=ax), "A chain of one colour has never crossed.", (5.6, 2.4))
+        )
     return drawn
 
 
@@ -158,11 +259,24 @@ def _edge_cells(result: Comparison) -> Cells:
         def figure(key: str, spec: str, r: Mapping[str, float] = r) -> str:
             return format(r[key], spec) if key in r and np.isfinite(r[key]) else "–"
 
-        rows.append(
-            (edge.first, edge.second, figure("value", ".4f"), figure("second_value", ".4f"), figure("error", ".2g"), figure("n_draws", ".0f"),
-             figure("ess", ".0f"), figure("rhat", ".3f"), figure("crossings", ".0f"), figure("start_z", ".1f"), figure("drift_z", ".1f"))
-        )  # fmt: skip
-    header = ("first", "second", "MBAR", "Rao-Blackwell", "error", "draws", "ESS", "R-hat", "crossings", "starts (σ)", "drift (σ)")
+        columns = {
+            "value": ".4f", "second_value": ".4f", "error": ".2g", "n_draws": ".0f", "ess": ".0f", "rhat": ".3f",
+            "crossings": ".0f", "start_z": ".1f", "drift_z": ".1f",
+        }  # fmt: skip
+        rows.append((edge.first, edge.second, *(figure(key, spec) for key, spec in columns.items())))
+    header = (
+        "first",
+        "second",
+        "MBAR",
+        "Rao-Blackwell",
+        "error",
+        "draws",
+        "ESS",
+        "R-hat",
+        "crossings",
+        "starts (σ)",
+        "drift (σ)",
+    )
     return Cells(header, tuple(rows), left=frozenset({0, 1}))
 
 
@@ -219,8 +333,9 @@ def _number(text: str) -> str:
 @cache
 def _snippet_style() -> str:
     return (
-        "<style>.supermodel table{border-collapse:collapse;margin:.4em 0}.supermodel td,.supermodel th{padding:.15em .6em;"
-        "text-align:right}.supermodel .name{text-align:left}.supermodel .v{font-weight:600}</style>"
+        "<style>.supermodel table{border-collapse:collapse;margin:.4em 0}"
+        ".supermodel td,.supermodel th{padding:.15em .6em;text-align:right}"
+        ".supermodel .name{text-align:left}.supermodel .v{font-weight:600}</style>"
     )
 
 
@@ -231,9 +346,12 @@ def snippet(result: Comparison) -> str:
         head, meaning = said.headline, said.meaning
     else:
         head, meaning = f"ln Z({result.best}) = {shown(result.log_evidence(result.best))}", ""
-    reasons = "".join(f"<li><code>{escape(code)}</code>: {escape(sentence)}</li>" for code, sentence in result.verdict.reasons)
+    reasons = "".join(
+        f"<li><code>{escape(code)}</code>: {escape(sentence)}</li>" for code, sentence in result.verdict.reasons
+    )
     listed = f"<ul>{reasons}</ul>" if reasons else ""
     return (
-        f'{_snippet_style()}<div class="supermodel"><p><b>{escape(head)}</b><br>{escape(meaning)}</p>{ranking_cells(result.table()).html()}'
+        f'{_snippet_style()}<div class="supermodel"><p><b>{escape(head)}</b><br>'
+        f"{escape(meaning)}</p>{ranking_cells(result.table()).html()}"
         f'<p class="v">Verdict {escape(WORDS[result.verdict.level])}</p>{listed}</div>'
     )

@@ -37,26 +37,38 @@ def methods(result: Comparison) -> str:
     chains = int(max((edge.rung.shape[0] for edge in result.edges), default=0))
     rungs = sorted({len(edge.table) for edge in result.edges})
     ladder = f"{rungs[0]}" if len(rungs) == 1 else f"{rungs[0]} to {rungs[-1]}" if rungs else "several"
-    what = "The evidence of the model" if len(result.names) == 1 else f"Bayes factors between {len(result.names)} models"
+    what = (
+        "The evidence of the model" if len(result.names) == 1 else f"Bayes factors between {len(result.names)} models"
+    )
     verb = "was" if len(result.names) == 1 else "were"
     parts = [
-        f"{what} {verb} computed with supermodel {version} (seed {result.seed}), after the method of Savage-Dickey supermodels "
-        "(Mootoovaloo, Bassett & Kunz 2016): pairs of models, in coordinates in which each posterior is close to a unit normal "
-        "density, are embedded in a supermodel through a coordinate α whose prior balances the two, the supermodel is "
-        "sampled, and the ratio of evidences is read off the posterior of α at its two ends."
+        f"{what} {verb} computed with supermodel {version} (seed {result.seed}), after the method of Savage-Dickey "
+        "supermodels (Mootoovaloo, Bassett & Kunz 2016): pairs of models, in coordinates in which each posterior is "
+        "close to a unit normal density, are embedded in a supermodel through a coordinate α whose prior balances the "
+        "two, the supermodel is sampled, and the ratio of evidences is read off the posterior of α at its two ends."
     ]
+    plural = len(result.edges) > 1
     if draws:
         parts.append(
-            f"{len(result.edges)} such supermodel{'s' if len(result.edges) > 1 else ''} on {ladder} rungs of α {'were' if len(result.edges) > 1 else 'was'} "
-            f"sampled with {chains} chains each and {draws:,} draws in all".replace(",", " ")
+            f"{len(result.edges)} such {'supermodels' if plural else 'supermodel'} on {ladder} rungs of α "
+            f"{'were' if plural else 'was'} sampled with {chains} chains each and {draws:,} draws in all".replace(
+                ",", " "
+            )
             + f", at {result.evaluations.get('likelihood', 0):,} likelihood evaluations".replace(",", " ")
-            + "; the ratios are multistate (MBAR) estimates (Shirts & Chodera 2008), checked against the Rao-Blackwellised posterior of α; "
-            "errors allow for autocorrelation and for the scatter between chains."
+            + "; the ratios are multistate (MBAR) estimates (Shirts & Chodera 2008), checked against the "
+            "Rao-Blackwellised posterior of α; errors allow for autocorrelation and for the scatter between chains."
         )
     odds = list(result.prior_odds.values())
     if len(result.names) > 1:
         equal = np.allclose(odds, odds[0])
-        parts.append("Model probabilities are for " + ("equal prior odds." if equal else "prior probabilities " + ", ".join(f"{n}: {p:.3g}" for n, p in result.prior_odds.items()) + "."))
+        parts.append(
+            "Model probabilities are for "
+            + (
+                "equal prior odds."
+                if equal
+                else "prior probabilities " + ", ".join(f"{n}: {p:.3g}" for n, p in result.prior_odds.items()) + "."
+            )
+        )
         parts.append(f"The result is {interpret(result).headline} (natural logarithm; one standard error).")
     else:
         parts.append(f"The result is ln Z = {shown(result.log_evidence(result.best))}.")

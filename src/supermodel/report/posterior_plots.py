@@ -11,7 +11,7 @@ from matplotlib.axes import Axes
 from supermodel.averaging import Averaged, Predictions
 from supermodel.errors import DataError, SupermodelError
 from supermodel.report.style import FAINT, INK, colour, dashes, end_labels, plot, shortened, stamp
-from supermodel.report.tables import mean_and_sd, probability, scalar_label, scalars
+from supermodel.report.tables import mean_and_sd, probability, scalar_label, scalar_values, scalars
 from supermodel.report.text import weighted_quantiles
 
 if TYPE_CHECKING:
@@ -38,16 +38,21 @@ def density(values: np.ndarray, weights: np.ndarray, grid: np.ndarray) -> np.nda
 
 @plot()
 def averaged(
-    result: Comparison, parameter: str, prior_odds: Mapping[str, float] | None = None, fixed: Any = None, index: tuple[int, ...] = (), *, ax: Axes
+    result: Comparison,
+    parameter: str,
+    prior_odds: Mapping[str, float] | None = None,
+    fixed: Any = None,
+    index: tuple[int, ...] = (),
+    *,
+    ax: Axes,
 ) -> Axes:
     """A parameter's posterior averaged over models (filled) beside each model's own; an arrow where it is fixed."""
     mix: Averaged = result.averaged(parameter, prior_odds, fixed)
     owners = [n for n in result.names if parameter in result.posteriors[n].parameters]
-    column = (slice(None), *index)
-    spans = []
+    spans: list[Any] = []
     for name in owners:
         post = result.posteriors[name]
-        spans.append(weighted_quantiles(post.parameters[parameter][column], post.weights, (0.001, 0.999)))
+        spans.append(weighted_quantiles(scalar_values(post, parameter, index), post.weights, (0.001, 0.999)))
     low, high = min(s[0] for s in spans), max(s[1] for s in spans)
     known = [v for v in mix.spikes.values() if v is not None]
     low, high = min([low, *known]), max([high, *known])
@@ -56,7 +61,7 @@ def averaged(
     total = np.zeros_like(grid)
     for name in owners:
         post = result.posteriors[name]
-        curve = density(post.parameters[parameter][column], post.weights, grid)
+        curve = density(scalar_values(post, parameter, index), post.weights, grid)
         share = mix.probabilities[name]
         total += share * curve if share > 0 else 0.0
         shade = colour(result.names, name)
@@ -71,8 +76,8 @@ def averaged(
     for i, (name, x, y, shade, share) in enumerate(sorted(labels, key=lambda item: item[1])):
         left = len(labels) > 1 and i == 0
         ax.annotate(
-            f"{shortened(name, 18)}\nP = {probability(share)}", (x, y), xytext=(-6 if left else 6, 2), textcoords="offset points", ha="right" if left else "left",
-            color=shade, fontsize=8,
+            f"{shortened(name, 18)}\nP = {probability(share)}", (x, y), xytext=(-6 if left else 6, 2),
+            textcoords="offset points", ha="right" if left else "left", color=shade, fontsize=8,
         )  # fmt: skip
     _spikes(ax, mix, result, top)
     label = scalar_label(parameter, index)
@@ -93,8 +98,18 @@ def _spikes(ax: Axes, mix: Averaged, result: Comparison, top: float) -> None:
             text = f"{shortened(name, 18)}: no {mix.parameter},  P = {probability(share)}"
             ax.annotate(text, (0.01, 0.98 - 0.08 * row), xycoords="axes fraction", color=shade, fontsize=8, va="top")
         else:
-            ax.annotate("", (value, 1.06 * top), (value, 0), arrowprops={"arrowstyle": "-|>", "color": shade, "lw": 1.8})
-            ax.annotate(f"{shortened(name, 18)}: {mix.parameter} = {value:g}\nP = {probability(share)}", (value, 1.07 * top), xytext=(4, 0), textcoords="offset points", color=shade, fontsize=8, va="bottom")
+            ax.annotate(
+                "", (value, 1.06 * top), (value, 0), arrowprops={"arrowstyle": "-|>", "color": shade, "lw": 1.8}
+            )
+            ax.annotate(
+                f"{shortened(name, 18)}: {mix.parameter} = {value:g}\nP = {probability(share)}",
+                (value, 1.07 * top),
+                xytext=(4, 0),
+                textcoords="offset points",
+                color=shade,
+                fontsize=8,
+                va="bottom",
+            )
 
 
 @plot()
@@ -108,14 +123,20 @@ def predictions(result: Comparison, x: Any = None, prior_odds: Mapping[str, floa
     grid = np.linspace(position.min() - pad, position.max() + pad, 240) if x is None else np.asarray(x, float)
     found: Predictions = result.predict(grid, prior_odds)
     y, sigma = np.asarray(data["y"], float), _noise(result, data)
-    ax.errorbar(position, y, sigma, fmt="o", ms=3, color=INK, ecolor=FAINT, elinewidth=0.8, zorder=2, rasterized=len(y) > 2000)
+    ax.errorbar(
+        position, y, sigma, fmt="o", ms=3, color=INK, ecolor=FAINT, elinewidth=0.8, zorder=2, rasterized=len(y) > 2000
+    )
     for i, strength in ((0, 0.16), (1, 0.3)):
-        ax.fill_between(grid, found.quantiles[i], found.quantiles[4 - i], color=INK, alpha=strength, linewidth=0, zorder=3)
+        ax.fill_between(
+            grid, found.quantiles[i], found.quantiles[4 - i], color=INK, alpha=strength, linewidth=0, zorder=3
+        )
     labels = []
     for name, each in found.models.items():
         shade = colour(result.names, name)
         ax.plot(grid, each.mean, color=shade, linestyle=dashes(result.names, name), linewidth=1.5, zorder=4)
-        labels.append((grid[-1], float(each.mean[-1]), f"{shortened(name, 16)}  P {probability(each.probability)}", shade))
+        labels.append(
+            (grid[-1], float(each.mean[-1]), f"{shortened(name, 16)}  P {probability(each.probability)}", shade)
+        )
     low, high = np.min(y - np.nan_to_num(sigma)), np.max(y + np.nan_to_num(sigma))
     ax.set_ylim(low - 0.06 * (high - low), high + 0.06 * (high - low))
     ax.set_xlim(grid[0], grid[-1])
@@ -138,7 +159,9 @@ def _noise(result: Comparison, data: Mapping[str, Any]) -> Any:
 
 
 @plot(5.2, 5.0)
-def corner(result: Comparison, model: str | None = None, parameters: list[str] | None = None, most: int = 6, *, ax: Axes) -> Axes:
+def corner(
+    result: Comparison, model: str | None = None, parameters: list[str] | None = None, most: int = 6, *, ax: Axes
+) -> Axes:
     """One- and two-dimensional marginals of a model's posterior, inside the given Axes; contours hold 39% and 86%."""
     name = result.best if model is None else model
     post = result.posterior(name)
@@ -146,9 +169,9 @@ def corner(result: Comparison, model: str | None = None, parameters: list[str] |
     chosen, left = wanted[:most], max(len(wanted) - most, 0)
     if not chosen:
         raise SupermodelError(f"model {name!r} has no parameters to plot.")
-    columns = [post.parameters[p][(slice(None), *i)] for p, i in chosen]
-    spans = [weighted_quantiles(c, post.weights, (0.001, 0.999)) for c in columns]
-    spans = [(lo - 0.08 * (hi - lo), hi + 0.08 * (hi - lo)) for lo, hi in spans]
+    columns = [scalar_values(post, p, i) for p, i in chosen]
+    reaches = [weighted_quantiles(c, post.weights, (0.001, 0.999)) for c in columns]
+    spans = [(lo - 0.08 * (hi - lo), hi + 0.08 * (hi - lo)) for lo, hi in reaches]
     n, shade = len(chosen), colour(result.names, name)
     ax.set_axis_off()
     heading = f"Posterior of {shortened(name)}" + (f"\nfirst {most} of {most + left} numbers" if left else "")
@@ -157,7 +180,9 @@ def corner(result: Comparison, model: str | None = None, parameters: list[str] |
     size = (1.0 - inset) / n
     for row in range(n):
         for col in range(row + 1):
-            box = ax.inset_axes((inset + col * size + gap, 1.0 - (row + 1) * size + gap, size - 2 * gap, size - 2 * gap))
+            box = ax.inset_axes(
+                (inset + col * size + gap, 1.0 - (row + 1) * size + gap, size - 2 * gap, size - 2 * gap)
+            )
             box.set_xlim(*spans[col])
             if row == col:
                 grid = np.linspace(*spans[row], 200)
@@ -167,7 +192,13 @@ def corner(result: Comparison, model: str | None = None, parameters: list[str] |
                 box.set_ylim(0, 1.15 * curve.max())
                 box.set_yticks([])
                 p, i = chosen[row]
-                box.set_title(mean_and_sd(float(post.mean(p)[i]), float(post.sd(p)[i])), fontsize=7.5, fontweight="normal", loc="center", pad=2)
+                box.set_title(
+                    mean_and_sd(float(post.mean(p)[i]), float(post.sd(p)[i])),
+                    fontsize=7.5,
+                    fontweight="normal",
+                    loc="center",
+                    pad=2,
+                )
             else:
                 box.set_ylim(*spans[row])
                 _cloud(box, columns[col], columns[row], post.weights, shade)
@@ -206,5 +237,3 @@ def _cloud(box: Axes, x: np.ndarray, y: np.ndarray, weights: np.ndarray, shade: 
     if len(levels) == 2:
         centres = [np.linspace(lo, hi, 2 * bins + 1)[1::2] for lo, hi in ((xl, xh), (yl, yh))]
         box.contour(*centres, smooth.T, levels=levels, colors=[shade], linewidths=(0.9, 1.3))
-
-

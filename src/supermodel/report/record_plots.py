@@ -60,16 +60,44 @@ def alpha(result: Comparison, edge: int = 0, *, ax: Axes) -> Axes:
     ax.bar(weight, share * height, width=width, bottom=floor, color=shade, alpha=0.35, linewidth=0, zorder=2)
     if m <= 12:
         for w, s in zip(weight, share, strict=True):
-            ax.annotate(f"{100 * s:.0f}%", (w, floor + s * height), xytext=(0, 1.5), textcoords="offset points", ha="center", fontsize=7, color=INK)
-    ax.annotate("share of the draws", (0.5, floor), xytext=(0, 3), textcoords="offset points", ha="center", fontsize=7.5, color=FAINT)
+            ax.annotate(
+                f"{100 * s:.0f}%",
+                (w, floor + s * height),
+                xytext=(0, 1.5),
+                textcoords="offset points",
+                ha="center",
+                fontsize=7,
+                color=INK,
+            )
+    ax.annotate(
+        "share of the draws",
+        (0.5, floor),
+        xytext=(0, 3),
+        textcoords="offset points",
+        ha="center",
+        fontsize=7.5,
+        color=FAINT,
+    )
     for x, y, side in ((0.0, 0.0, "left"), (1.0, ends.value, "right")):
         label = "0" if x == 0 else f"{ends.value:.{min(ends.decimals, 2)}f}"
-        ax.annotate(label, (x, y), xytext=(7 if side == "left" else -7, -11 if (ends.value > 0) == (x == 0) else 6), textcoords="offset points", ha=side, color=INK, fontweight="bold")
+        ax.annotate(
+            label,
+            (x, y),
+            xytext=(7 if side == "left" else -7, -11 if (ends.value > 0) == (x == 0) else 6),
+            textcoords="offset points",
+            ha=side,
+            color=INK,
+            fontweight="bold",
+        )
     ax.set_xlim(-0.09, 1.09)
     ax.set_xticks([0, 0.25, 0.5, 0.75, 1])
     ax.set_xlabel(f"α:  0 is {shortened(record.second)},  1 is {shortened(record.first)}")
     ax.set_ylabel("ln [ p(α | data) / p(α) ]")
-    what = f"ln B({shortened(record.first, 18)} : {shortened(record.second, 18)})" if record.second in result.names else f"ln Z({shortened(record.first)})"
+    what = (
+        f"ln B({shortened(record.first, 18)} : {shortened(record.second, 18)})"
+        if record.second in result.names
+        else f"ln Z({shortened(record.first)})"
+    )
     ax.set_title(f"{what} = {shown(ends)}")
     stamp(ax, result.verdict.level)
     return ax
@@ -154,8 +182,8 @@ def crossings(result: Comparison, edge: int = 0, *, ax: Axes) -> Axes:
     right = record.rung.shape[1]
     for y, name, shade in ((0.25, record.first, ends[1]), (0.75, record.second, ends[0])):
         ax.annotate(
-            f"■ {shortened(name, 18)}", (right, 0.5 + y * chains), xytext=(5, 0), textcoords="offset points", color=shade,
-            va="center", fontsize=8, annotation_clip=False,
+            f"■ {shortened(name, 18)}", (right, 0.5 + y * chains), xytext=(5, 0), textcoords="offset points",
+            color=shade, va="center", fontsize=8, annotation_clip=False,
         )  # fmt: skip
     ax.set_title(f"{record.report.get('crossings', float('nan')):.0f} crossings in {chains} chains")
     stamp(ax, result.verdict.level)

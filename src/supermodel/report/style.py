@@ -16,7 +16,7 @@ DASHES: tuple[Any, ...] = ("-", (0, (5, 1.5)), (0, (1, 1)), (0, (5, 1.5, 1, 1.5)
 INK, FAINT, PAPER = "#16181d", "#8b919b", "#fdfdfe"
 ALARM, WARN = "#b3261e", "#9a6700"
 
-RC = {
+RC: dict[Any, Any] = {
     "font.family": "sans-serif",
     "font.size": 9.0,
     "axes.titlesize": 9.5,
@@ -109,3 +109,9 @@ def end_labels(ax: Axes, labels: Sequence[tuple[float, float, str, str]], gap: f
 def shortened(name: str, most: int = 26) -> str:
     """A name that fits beside an axis."""
     return name if len(name) <= most else name[: most - 1] + "…"
+
+
+def width_of(ax: Axes) -> float:
+    """The width of the figure that holds the axes, in inches."""
+    figure: Any = ax.get_figure(root=True)
+    return float(figure.get_figwidth())

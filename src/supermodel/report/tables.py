@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+import numpy as np
 from markupsafe import escape
 
 from supermodel.estimation.estimate import Estimate
@@ -15,21 +16,23 @@ from supermodel.interpretation import shown
 from supermodel.ranking import Matrix, Ranking
 
 if TYPE_CHECKING:
-    from supermodel.result import Comparison
+    from supermodel.result import Comparison, ModelPosterior
 
 _LATEX = {
     "\\": r"\textbackslash{}", "&": r"\&", "%": r"\%", "$": r"\$", "#": r"\#", "_": r"\_", "{": r"\{", "}": r"\}",
-    "~": r"\textasciitilde{}", "^": r"\textasciicircum{}", "<": r"\textless{}", ">": r"\textgreater{}", "|": r"\textbar{}",
-    "±": r"$\pm$", "∞": r"$\infty$", "−": "$-$", "⟨": r"$\langle$", "⟩": r"$\rangle$", "×": r"$\times$", "σ": r"$\sigma$",
+    "~": r"\textasciitilde{}", "^": r"\textasciicircum{}", "<": r"\textless{}", ">": r"\textgreater{}",
+    "|": r"\textbar{}",
+    "±": r"$\pm$", "∞": r"$\infty$", "−": "$-$", "⟨": r"$\langle$", "⟩": r"$\rangle$", "×": r"$\times$",
+    "σ": r"$\sigma$",
     "–": "--", "·": r"$\cdot$", "≥": r"$\geq$", "≤": r"$\leq$", "—": "---",
 }  # fmt: skip
 
 
 def latex_escape(text: str) -> str:
-    """Text that LaTeX will print as it is.
+    r"""Text that LaTeX will print as it is.
 
-    >>> latex_escape("a_b & 50%")
-    'a\\\\_b \\\\& 50\\\\%'
+    >>> print(latex_escape("a_b & 50%"))
+    a\_b \& 50\%
     """
     return re.sub(r"(?<![A-Za-z])(-)(?=\d)", "$-$", "".join(_LATEX.get(c, c) for c in text))
 
@@ -52,7 +55,10 @@ class Cells:
         """Aligned columns of plain text."""
         widths = [max(len(row[i]) for row in (self.header, *self.rows)) for i in range(len(self.header))]
         lines = [
-            indent + "  ".join(f"{c:<{w}}" if i in self.left else f"{c:>{w}}" for i, (c, w) in enumerate(zip(row, widths, strict=True))).rstrip()
+            indent
+            + "  ".join(
+                f"{c:<{w}}" if i in self.left else f"{c:>{w}}" for i, (c, w) in enumerate(zip(row, widths, strict=True))
+            ).rstrip()
             for row in (self.header, *self.rows)
         ]
         return "\n".join(lines + ([f"{indent}{self.note}"] if self.note else []))
@@ -61,24 +67,39 @@ class Cells:
         """A Markdown table."""
         rule = "|" + "|".join(":---" if i in self.left else "---:" for i in range(len(self.header))) + "|"
         lines = ["| " + " | ".join(markdown_escape(c) for c in row) + " |" for row in (self.header, *self.rows)]
-        return "\n".join([lines[0], rule, *lines[1:]] + ([f"\n{markdown_escape(self.note)}"] if self.note else [])) + "\n"
+        return (
+            "\n".join([lines[0], rule, *lines[1:]] + ([f"\n{markdown_escape(self.note)}"] if self.note else [])) + "\n"
+        )
 
     def latex(self) -> str:
         """A LaTeX tabular for the package booktabs."""
         columns = "".join("l" if i in self.left else "r" for i in range(len(self.header)))
         lines = [" & ".join(latex_escape(c) for c in row) + r" \\" for row in (self.header, *self.rows)]
-        body = [rf"\begin{{tabular}}{{{columns}}}", r"\toprule", lines[0], r"\midrule", *lines[1:], r"\bottomrule", r"\end{tabular}"]
+        body = [
+            rf"\begin{{tabular}}{{{columns}}}",
+            r"\toprule",
+            lines[0],
+            r"\midrule",
+            *lines[1:],
+            r"\bottomrule",
+            r"\end{tabular}",
+        ]
         return "\n".join(body + ([f"% {' '.join(self.note.split())}"] if self.note else [])) + "\n"
 
     def html(self) -> str:
         """An HTML table."""
+
         def row(cells: Sequence[str], tag: str) -> str:
             side = [' class="name"' if i in self.left else "" for i in range(len(cells))]
-            return "<tr>" + "".join(f"<{tag}{s}>{escape(c)}</{tag}>" for c, s in zip(cells, side, strict=True)) + "</tr>"
+            return (
+                "<tr>" + "".join(f"<{tag}{s}>{escape(c)}</{tag}>" for c, s in zip(cells, side, strict=True)) + "</tr>"
+            )
 
         body = "".join(row(r, "td") for r in self.rows)
         note = f'<p class="note">{escape(self.note)}</p>' if self.note else ""
-        return f'<div class="wide"><table><thead>{row(self.header, "th")}</thead><tbody>{body}</tbody></table></div>{note}'
+        return (
+            f'<div class="wide"><table><thead>{row(self.header, "th")}</thead><tbody>{body}</tbody></table></div>{note}'
+        )
 
 
 def number(value: float, spec: str = ".2f") -> str:
@@ -106,7 +127,12 @@ def ranking_cells(ranking: Ranking) -> Cells:
     if any(row.log_evidence is not None for row in ranking):
         columns.append(("ln Z", [shown(row.log_evidence) if row.log_evidence is not None else "–" for row in ranking]))
     if len(ranking) > 1:
-        columns.append((f"ln B vs {ranking.reference}", [_against(row.log_bayes_factor, row.model == ranking.reference) for row in ranking]))
+        columns.append(
+            (
+                f"ln B vs {ranking.reference}",
+                [_against(row.log_bayes_factor, row.model == ranking.reference) for row in ranking],
+            )
+        )
         columns.append(("P(model|data)", [probability(row.probability) if trusted else "–" for row in ranking]))
     columns += [
         ("params", [str(row.n_parameters) for row in ranking]),
@@ -117,7 +143,9 @@ def ranking_cells(ranking: Ranking) -> Cells:
         ("crossings", [number(row.crossings, ".0f") for row in ranking]),
     ]
     kept = [(name, cells) for i, (name, cells) in enumerate(columns) if i == 0 or set(cells) != {"–"}]
-    note = {"fail": "Verdict FAIL: do not use these numbers.", "limit": "Verdict LIMIT: bounds only."}.get(ranking.level, "")
+    note = {"fail": "Verdict FAIL: do not use these numbers.", "limit": "Verdict LIMIT: bounds only."}.get(
+        ranking.level, ""
+    )
     return Cells(tuple(n for n, _ in kept), tuple(zip(*(c for _, c in kept), strict=True)), note=note)
 
 
@@ -155,7 +183,9 @@ def parameter_cells(result: Comparison, most: int = 40) -> Cells:
         for name in result.names:
             posterior = result.posteriors[name]
             if parameter in posterior.parameters and index in [i for p, i in scalars(result, name) if p == parameter]:
-                cells.append(mean_and_sd(float(posterior.mean(parameter)[index]), float(posterior.sd(parameter)[index])))
+                cells.append(
+                    mean_and_sd(float(posterior.mean(parameter)[index]), float(posterior.sd(parameter)[index]))
+                )
             else:
                 cells.append("–")
         rows.append((scalar_label(parameter, index), *cells))
@@ -165,10 +195,14 @@ def parameter_cells(result: Comparison, most: int = 40) -> Cells:
 
 def scalars(result: Comparison, name: str) -> list[tuple[str, tuple[int, ...]]]:
     """(parameter, index) of each number in a model's parameters; the index of a scalar is ()."""
-    import numpy as np
-
     shapes = {p: v.shape[1:] for p, v in result.posteriors[name].parameters.items()}
     return [(p, tuple(int(i) for i in index)) for p, shape in shapes.items() for index in np.ndindex(*shape)]
+
+
+def scalar_values(posterior: ModelPosterior, parameter: str, index: tuple[int, ...]) -> np.ndarray:
+    """(n,): the draws of one number."""
+    values = posterior.parameters[parameter]
+    return values.reshape(len(values), -1)[:, np.ravel_multi_index(index, values.shape[1:]) if index else 0]
 
 
 def scalar_label(parameter: str, index: tuple[int, ...]) -> str:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from supermodel.interpretation import as_ratio, interpret, shown
-from supermodel.report.tables import Cells, mean_and_sd, probability, ranking_cells, scalar_label, scalars
+from supermodel.report.tables import Cells, mean_and_sd, probability, scalar_label, scalar_values, scalars
 
 if TYPE_CHECKING:
     from supermodel.result import Comparison, ModelPosterior
@@ -51,7 +51,8 @@ def odds_sentence(result: Comparison, first: str, second: str) -> str:
     """`B = 152; P(free | data) = 0.9935 at equal prior odds`."""
     estimate = result.log_bayes_factor(first, second)
     best = max(result.probabilities, key=lambda name: result.probabilities[name])
-    return f"B = {as_ratio(estimate.value)}, P({best} | data) = {probability(result.probabilities[best])} at {odds_words(result)}"
+    share = probability(result.probabilities[best])
+    return f"B = {as_ratio(estimate.value)}, P({best} | data) = {share} at {odds_words(result)}"
 
 
 def odds_words(result: Comparison) -> str:
@@ -102,7 +103,7 @@ def parameters(result: Comparison) -> Cells | None:
             continue
         posterior = result.posteriors[name]
         for parameter, index in scalars(result, name):
-            values = posterior.parameters[parameter][(slice(None), *index)]
+            values = scalar_values(posterior, parameter, index)
             numbers = mean_and_sd(float(posterior.mean(parameter)[index]), float(posterior.sd(parameter)[index]))
             prior = getattr(result.priors.get(name, {}).get(parameter), "description", "")
             rows.append((scalar_label(parameter, index), name, numbers, *marginal(posterior, values), prior))

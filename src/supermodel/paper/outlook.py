@@ -1,0 +1,236 @@
+"""What the paper leaves to future work: product combinations, tempering, HMC, Rao-Blackwell with a tilt, and costs (Sec. 3.2, 6)."""
+
+from __future__ import annotations
+
+import math
+from functools import cache
+
+import numpy as np
+
+from supermodel import exact
+from supermodel.compare import compare
+from supermodel.diagnostics import autocorrelation_time
+from supermodel.embedding import coordinate as coordinates
+from supermodel.embedding.supermodel import Supermodel
+from supermodel.estimation.estimate import Estimate
+from supermodel.estimation.line_fit import line_fit
+from supermodel.estimation.path import mbar, path_integral
+from supermodel.estimation.precision import overlap_by_quadrature
+from supermodel.estimation.shares import shares
+from supermodel.models.model import Model
+from supermodel.paper import examples, nested_sampling
+from supermodel.paper.examples import LINEAR, SINE, linear_exact
+from supermodel.paper.figures import BLUE, GREEN, INK, ORANGE, RED, canvas, say
+from supermodel.paper.numbers import Number, Part, Picture, Quoted, measured
+from supermodel.paper.runs import Runs, cost
+from supermodel.paper.sharing import with_companions
+
+
+def products(runs: Runs) -> Part:
+    """Products of likelihoods and of predictions (G1, G2)."""
+    linear = runs.sample(product_of_likelihoods("linear"), "product, linear", thin=20)
+    sine = runs.sample(product_of_likelihoods("sine"), "product, sine", thin=20)
+    positive, truth = product_of_predictions()
+    predictions = runs.sample(positive, "product of predictions", thin=20)
+    nodes, integrand = _path()
+    numbers = [Number("G1", "−∫E[ln L₁ − ln L₂] dα, closed form and quadrature", -integrand, exact=LINEAR, tolerance=1e-8, paper=Quoted("future work"))]
+    for draws, name, value in ((linear, "linear", LINEAR), (sine, "sine", SINE)):
+        for estimator, label in ((path_integral, "path integral"), (mbar, "MBAR")):
+            numbers.append(measured("G1", f"ln B₂₁ by L₁^α L₂^(1−α), {name}, {label}", estimator(draws.thin(max(1, draws.alpha.size // 40_000))).log_bayes_factor("M2", "M1"), value, evaluations=cost(draws)))
+    numbers += [
+        Number("G1", "smallest second difference of ln Z(α): convex", _convexity(), bounds=(-1e-9, math.inf), remark="p(α) never has an interior maximum."),
+        measured("G2", "ln B₂₁ by M₁^α M₂^(1−α), positive predictions", shares(predictions).log_bayes_factor("M2", "M1"), truth, evaluations=cost(predictions), paper=Quoted("future work"),
+                 remark="Linear data with priors that keep predictions positive; with the paper's unit priors they are not, and the library refuses."),
+    ]  # fmt: skip
+    text = "Geometric instead of arithmetic combinations. On the path between the likelihoods the Bayes factor is an integral (ERRATA 3.5), and no end needs to be sampled well. Rungs are spaced evenly in ln α, because θ₂ leaves its prior at α ≈ 10⁻⁴."
+    return Part("Products of likelihoods and of models", text, numbers, [_figure_path(nodes, linear)])
+
+
+@cache
+def product_of_likelihoods(example: str) -> Supermodel:
+    """The product on rungs: geometric ones for the linear data, even ones for the sine."""
+    models = examples.linear_models() if example == "linear" else examples.sine_models()
+    f = np.concatenate([[0.0], np.geomspace(1e-6, 1, 36)]) if example == "linear" else np.linspace(0, 1, 25)
+    rungs = coordinates.Ladder(np.stack([f, 1 - f], axis=1))
+    return Supermodel({n: models[n] for n in ("M1", "M2")}, combine="product", coordinate=rungs, data=examples.data(example))
+
+
+@cache
+def product_of_predictions() -> tuple[Supermodel, float]:
+    """M1 and M2 with priors close enough to the truth for positive predictions, and their exact ln B21."""
+    import numpyro.distributions as dist
+
+    d = examples.data("linear")
+    means, sds = {0: 1.0, 1: 0.2, 2: 0.0, 4: 0.1}, {0: 0.1, 1: 0.05, 2: 0.05, 4: 0.01}
+    models, evidences = {}, {}
+    for name in ("M1", "M2"):
+        powers = examples.POWERS[name]
+        priors = {f"theta{k}": dist.Normal(means[k], sds[k]) for k in powers}
+        models[name] = Model(priors, predict=examples._with_powers(powers), noise=examples.NOISE)
+        mean, sd = (np.array([table[k] for k in powers]) for table in (means, sds))
+        evidences[name] = exact.LinearGaussian(exact.polynomial(d["x"], powers), d["y"], d["sigma"], sd**2, mean).log_evidence
+    rungs = coordinates.ladder(12, 2.0)
+    return Supermodel(models, combine="blend_product", coordinate=rungs, data=d), evidences["M2"] - evidences["M1"]
+
+
+def _at_weight(w: float) -> tuple[float, float]:
+    """ln Z(w) up to a constant, and E_w[ln L1 - ln L2], both in closed form."""
+    m1 = linear_exact("M1")
+    D1, b = m1.scaled_design, m1.y / m1.sigma
+    D2 = D1 * np.array([1.0, 1.0, 0.0, 1.0])
+    precision = np.eye(4) + w * D1.T @ D1 + (1 - w) * D2.T @ D2
+    rhs = (w * D1 + (1 - w) * D2).T @ b
+    covariance = np.linalg.inv(precision)
+    mean = covariance @ rhs
+    chi = [float(np.sum((b - D @ mean) ** 2) + np.sum((D @ covariance) * D)) for D in (D1, D2)]
+    return 0.5 * float(rhs @ mean - np.linalg.slogdet(precision)[1]), -0.5 * (chi[0] - chi[1])
+
+
+def _path() -> tuple[np.ndarray, float]:
+    """Nodes (w, E_w) and the integral, with nodes dense where the integrand is steep: w = (e^s - 1)/S."""
+    z, g = np.polynomial.legendre.leggauss(120)
+    S = float(exact.combined_model_spike(linear_exact("M1"), (2,)).S[0, 0])
+    top = math.log1p(S)
+    s = 0.5 * top * (1 + z)
+    w = np.expm1(s) / S
+    e = np.array([_at_weight(x)[1] for x in w])
+    return np.stack([w, e], axis=1), float(np.sum(0.5 * top * g * np.exp(s) / S * e))
+
+
+def _convexity() -> float:
+    return float(np.diff([_at_weight(w)[0] for w in np.linspace(0, 1, 41)], 2).min())
+
+
+def _figure_path(nodes: np.ndarray, draws) -> Picture:
+    figure, ax = canvas()
+    ax.plot(nodes[:, 0], nodes[:, 0] * -nodes[:, 1], color=BLUE)
+    f = draws.supermodel.coordinate.table[:, 0]
+    gap = draws.log_joints[..., 0] - draws.log_joints[..., 1]
+    means = [-f[m] * gap[draws.alpha == m].mean() if np.any(draws.alpha == m) else np.nan for m in range(len(f))]
+    ax.plot(f[1:], means[1:], "o", color=RED, markersize=4)
+    ax.set(xscale="log", xlabel=r"$\alpha$", ylabel=r"$-\alpha\,E_\alpha[\ln L_1 - \ln L_2]$", xlim=(1e-6, 1.2))
+    say(ax, 2e-6, 0.43, "closed form", BLUE)
+    say(ax, 2e-6, 0.38, "Metropolis, rung by rung", RED)
+    say(ax, 2e-6, 0.31, "area under the curve (α on a log scale): ln B₂₁", INK, fontsize=9)
+    caption = "Path sampling on L₁^α L₂^(1−α), linear data: the integrand over ln α. Its area is ln B₂₁."
+    return Picture("path", "Product of likelihoods: the path integral", caption, figure)
+
+
+def tempering_and_gradients(runs: Runs) -> Part:
+    """A tempered sampler, and HMC beside Metropolis (G3, D11)."""
+    s = runs.settings
+    hot = runs.sample(examples.supermodel("linear"), "linear, tempered", sampler="tempered", thin=5, chains=min(16, s.chains), draws=s.hmc)
+    balanced = with_companions("posterior")
+    walk = runs.sample(balanced, "linear with companions, every step", thin=1, draws=s.hmc)
+    hmc = runs.sample(balanced, "linear with companions, HMC", thin=1, sampler="hmc", chains=min(16, s.chains), draws=s.hmc)
+    taus = [autocorrelation_time(d.alpha) for d in (walk, hmc)]
+    numbers = [
+        measured("G3", "ln B₂₁, tempered sampler", shares(hot).log_bayes_factor("M2", "M1"), LINEAR, evaluations=cost(hot), paper=Quoted("may simplify the sampling")),
+        measured("D11", "ln B₂₁, HMC", shares(hmc).log_bayes_factor("M2", "M1"), LINEAR, evaluations=cost(hmc)),
+        Number("D11", "τ of α per sample, Metropolis over HMC", taus[0] / taus[1], bounds=(1.0, math.inf), paper=Quoted("HMC reduces correlations", holds=True),
+               remark=f"τ = {taus[0]:.0f} steps against {taus[1]:.1f} transitions, θ₂ kept in place by a companion. Without one θ₂ is 170 times wider in M₂ than in M₁, no step size suits both, and HMC gains nothing."),
+        Number("D11", "τ in likelihood evaluations, Metropolis over HMC", taus[0] / (taus[1] * cost(hmc) / hmc.alpha.size / 2), remark="The paper's caveat: each transition costs many gradients."),
+    ]  # fmt: skip
+    return Part("Other samplers", "Parallel tempering, and Hamiltonian Monte Carlo with gradients of ln L_S by automatic differentiation.", numbers)
+
+
+def rao_blackwell(runs: Runs) -> Part:
+    """The mean share with a tilt (G6)."""
+    numbers = []
+    for name, truth, expected in (("linear tilt", LINEAR, 1.994), ("sine tilt", SINE, 1.928)):
+        draws = runs[name]
+        found = shares(draws)
+        estimate = found.log_bayes_factor("M2", "M1")
+        numbers.append(measured("G6", f"ln B₂₁, Rao-Blackwell, tilt η = ℓ, {name.split()[0]}", estimate, truth, evaluations=cost(draws)))
+        w = np.exp(draws.log_joints[..., 0] + draws.supermodel.tilt[0] - np.logaddexp(draws.log_joints[..., 0] + draws.supermodel.tilt[0], draws.log_joints[..., 1]))
+        p = w.mean()
+        numbers.append(Number("G6", f"σ√N of independent draws, {name.split()[0]}", float(w.std() / (p * (1 - p))), exact=expected, tolerance=0.03 * expected, decimals=3))
+    first = lambda t: examples.sine_log_joint(t[:, :1]) + examples.normal(t[:, 1:], 0.0, 0.05)  # noqa: E731
+    box = np.array([[0.9, 1.1], [-0.3, 0.3]])
+    for tilt, value in ((0.0, 10.539), (2.0, 4.359)):
+        found = overlap_by_quadrature(first, examples.sine_log_joint, box, tilt=tilt, tolerance=1e-7)
+        numbers.append(Number("G6", f"σ√N by quadrature, sine, tilt {tilt:g}", found.sigma_sqrt_n, exact=value, tolerance=6e-4))
+    adaptive = _adaptive_tilt(runs)
+    numbers.append(measured("G6", "ln B₂₁ with a tilt found on the way, linear", adaptive[0], LINEAR, evaluations=adaptive[1], remark="Three rounds, each tilted by the answer of the one before; no knowledge of ℓ beforehand."))
+    text = "Beyond the paper: sample θ with α integrated out, and average the share of M₁ in each draw. With the tilt at ℓ, σ√N is 2 instead of 54."
+    return Part("Rao-Blackwell with a tilt", text, numbers)
+
+
+def _adaptive_tilt(runs: Runs) -> tuple[Estimate, int]:
+    tilt, spent, found = 0.0, 0, Estimate(math.nan, math.nan)
+    steps = runs.settings.own // 4
+    base = with_companions("posterior")
+    for round_ in range(3):
+        supermodel = Supermodel(base.models, data=base.data, tilt=(tilt, 0.0), companions=_same_companion())
+        draws = runs.sample(supermodel, f"tilt, round {round_ + 1}", thin=10, draws=max(8, steps // 10 // runs.settings.chains))
+        found, spent = shares(draws).log_bayes_factor("M2", "M1"), spent + cost(draws)
+        tilt = found.value
+    return found, spent
+
+
+def _same_companion():
+    import numpyro.distributions as dist
+
+    from supermodel.paper.sharing import companion
+
+    q = companion("posterior")
+    return {"theta2": dist.Normal(q.mean, q.sd)}
+
+
+def costs(runs: Runs) -> Part:
+    """What each method pays in likelihood evaluations for the same answer (D10)."""
+    rows: list[tuple[str, Estimate, int, str]] = []
+    for name, estimator, label in (
+        ("linear", line_fit, "paper: f = α, line fit"), ("linear exp", line_fit, "paper: f = e^α, fit"),
+        ("linear", shares, "f = α, Rao-Blackwell"), ("linear tilt", shares, "tilted, Rao-Blackwell"),
+        ("linear blend", None, "combined model, Rao-Blackwell"),
+    ):  # fmt: skip
+        if estimator is None:
+            from supermodel.paper.combined_model import few
+
+            draws = runs[name]
+            rows.append((label, shares(few(draws)).log_bayes_factor("M2", "M1"), cost(draws), BLUE))
+        else:
+            draws = runs[name]
+            rows.append((label, estimator(draws).log_bayes_factor("M2", "M1"), cost(draws), RED if label.startswith("paper") else BLUE))
+    numbers = []
+    nested = nested_sampling.linear(runs)
+    if nested is not None:
+        value = Estimate(nested["M2"].log_evidence.value - nested["M1"].log_evidence.value, math.hypot(nested["M1"].log_evidence.error, nested["M2"].log_evidence.error))
+        calls = nested["M1"].evaluations + nested["M2"].evaluations
+        rows.append(("nested sampling (dynesty)", value, calls, GREEN))
+        numbers.append(measured("D10", "ln B₂₁ by nested sampling, linear", value, LINEAR, evaluations=calls))
+    for example, truth in (("linear", LINEAR), ("sine", SINE)):
+        models = examples.linear_models() if example == "linear" else examples.sine_models()
+        runs.log(f"supermodel.compare, {example}")
+        result = compare({n: models[n] for n in ("M1", "M2")}, examples.data(example), seed=runs.settings.seed, target_error=0.02, progress=False)
+        found = result.log_bayes_factor("M2", "M1")
+        if example == "linear":
+            rows.append(("supermodel.compare", found, result.evaluations["likelihood"], ORANGE))
+        numbers.append(Number("D10", f"ln B₂₁ by supermodel.compare, {example}", found.value, found.error, truth, tolerance=1e-9, evaluations=result.evaluations["likelihood"], remark="The library's own engine: each model whitened by a pilot, then a balanced path."))
+    scaled = {label: n * (e.error / 0.1) ** 2 for label, e, n, _ in rows}
+    for label, e, n, _ in rows:
+        needed = scaled[label]
+        numbers.append(Number("D10", f"evaluations for σ = 0.1: {label}", needed if label != "supermodel.compare" else float(n), remark="As run; its error is already far below 0.1." if label == "supermodel.compare" else ""))
+    if nested is not None:
+        ratio = scaled["paper: f = α, line fit"] / scaled["nested sampling (dynesty)"]
+        numbers.append(Number("D10", "combined likelihood with line fit over nested sampling", ratio, bounds=(1.0, math.inf), paper=Quoted("significantly slower than nested sampling", holds=True)))
+    text = "Likelihood evaluations (runs of one model at one point) for an error of 0.1 in ln B₂₁, from each run's own error and cost, linear data."
+    return Part("What it costs", text, numbers, [_figure_costs(rows, scaled)])
+
+
+def _figure_costs(rows, scaled) -> Picture:
+    figure, ax = canvas(7.4, 3.8)
+    for i, (label, e, n, colour) in enumerate(reversed(rows)):
+        x = n if label == "supermodel.compare" else scaled[label]
+        ax.plot([1e3, x], [i, i], color=colour, linewidth=1.2, alpha=0.5)
+        ax.plot(x, i, "o", color=colour, markersize=7)
+        say(ax, x * 1.5, i, f"{x:.1e}".replace("e+0", " × 10^").replace("e+", " × 10^") if x >= 1e3 else f"{x:.0f}", INK, fontsize=9)
+    ax.set_yticks(range(len(rows)), [r[0] for r in reversed(rows)])
+    ax.set(xscale="log", xlabel="likelihood evaluations for σ(ln B₂₁) = 0.1", xlim=(1e3, max(2e9, 10 * max(scaled.values()))), ylim=(-0.6, len(rows) - 0.4))
+    ax.tick_params(axis="y", length=0)
+    ax.spines["left"].set_visible(False)
+    caption = "Cost of ln B₂₁ ± 0.1 on the linear data. Red: the paper's estimators; blue: the same chains read by Rao-Blackwell; orange: this library's engine."
+    return Picture("costs", "Likelihood evaluations for the same answer", caption, figure)
+
+

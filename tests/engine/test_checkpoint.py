@@ -1,0 +1,138 @@
+"""Runs that survive: killed at random moments, resumed, and equal to the bit."""
+
+import json
+import os
+import random
+import signal
+import subprocess
+import sys
+import time
+
+import numpy as np
+import pytest
+from engine_problems import gamma_rates
+
+import supermodel as sm
+from supermodel.errors import StorageError
+
+OPTIONS = {"seed": 2, "target_error": 0.004, "progress": False}
+
+WORKER = """
+import json, os, sys, time
+sys.path.insert(0, sys.argv[2])
+import supermodel as sm
+from engine_problems import gamma_rates
+import supermodel.compare, supermodel.engine.checkpoint  # loaded once, before the children are made
+path, options = sys.argv[1], json.loads(sys.argv[3])
+for line in sys.stdin:  # one child per line: "run"
+    child = os.fork()
+    if child == 0:
+        result = sm.compare(gamma_rates()[0], checkpoint=path, **options)
+        estimate = result.log_bayes_factor("separate", "pooled")
+        print("done", repr(estimate.value), repr(estimate.error), result.evaluations["likelihood"], flush=True)
+        os._exit(0)
+    print("pid", child, flush=True)
+    os.waitpid(child, 0)
+    print("ended", flush=True)
+"""
+
+
+@pytest.fixture(scope="module")
+def uninterrupted():
+    return sm.compare(gamma_rates()[0], **OPTIONS)
+
+
+def test_killed_at_random_moments_and_resumed_is_equal_to_the_bit(tmp_path, uninterrupted):
+    """`kill -9` at least 25 times. Black boxes compile nothing, so children can be forked from one loaded parent."""
+    path = tmp_path / "run.nc"
+    worker = subprocess.Popen(
+        [sys.executable, "-c", WORKER, str(path), os.path.dirname(os.path.dirname(__file__)), json.dumps(OPTIONS)],
+        stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
+    )  # fmt: skip
+    dice = random.Random(7)
+    kills, answer, saved = 0, None, 0
+    try:
+        for _ in range(400):
+            worker.stdin.write("run\n")
+            worker.stdin.flush()
+            pid = int(worker.stdout.readline().split()[1])
+            if kills < 25:
+                # Measured against a whole run: often in the pilots, now and then far into the blocks.
+                time.sleep(0.5 * dice.random() ** 2 * uninterrupted.seconds)
+                try:
+                    os.kill(pid, signal.SIGKILL)
+                    kills += 1
+                except ProcessLookupError:
+                    pass
+            line = worker.stdout.readline().split()
+            if line[0] == "done":
+                answer = line
+                assert worker.stdout.readline().split() == ["ended"]
+                if kills >= 25:
+                    break
+                path.unlink()  # it was quicker than the killer: begin anew
+            saved += path.exists()
+            assert sorted(p.name for p in tmp_path.iterdir() if not p.name.endswith(".tmp")) in ([], ["run.nc"])
+    finally:
+        worker.stdin.close()
+        worker.terminate()
+        worker.wait()
+        worker.stdout.close()
+    estimate = uninterrupted.log_bayes_factor("separate", "pooled")
+    assert kills >= 25 and saved > 0
+    assert answer[1:] == [repr(estimate.value), repr(estimate.error), str(uninterrupted.evaluations["likelihood"])]
+
+
+def test_a_finished_run_is_not_run_again(tmp_path, uninterrupted):
+    path = tmp_path / "run.nc"
+    first = sm.compare(gamma_rates()[0], checkpoint=path, **OPTIONS)
+    again = sm.compare(gamma_rates()[0], checkpoint=path, **OPTIONS)
+    assert first.log_bayes_factor("separate", "pooled") == uninterrupted.log_bayes_factor("separate", "pooled")
+    assert again.log_bayes_factor("separate", "pooled") == first.log_bayes_factor("separate", "pooled")
+    assert again.evaluations == first.evaluations
+
+
+@pytest.fixture(scope="module")
+def checkpoint(tmp_path_factory):
+    path = tmp_path_factory.mktemp("run") / "run.nc"
+    sm.compare(gamma_rates()[0], checkpoint=path, seed=2, target_error=0.1, progress=False)
+    return path
+
+
+@pytest.mark.parametrize(
+    "models, options, told",
+    [
+        (gamma_rates()[0], {"seed": 3}, "seed: 2 then, 3 now"),
+        (gamma_rates(shape=2.4)[0], {"seed": 2}, "models"),
+        (gamma_rates(counts=(3, 9, 4, 8))[0], {"seed": 2}, "likelihood has changed"),
+        (gamma_rates(constant=1.0)[0], {"seed": 2}, "likelihood has changed"),
+    ],
+)
+def test_another_run_is_refused_and_told_apart(checkpoint, models, options, told):
+    before = checkpoint.read_bytes()
+    with pytest.raises(StorageError, match=told):
+        sm.compare(models, checkpoint=checkpoint, progress=False, **options)
+    assert checkpoint.read_bytes() == before
+
+
+def test_a_damaged_checkpoint_is_refused(checkpoint, tmp_path):
+    broken = tmp_path / "broken.nc"
+    content = bytearray(checkpoint.read_bytes())
+    content[len(content) // 2] ^= 0xFF
+    for damaged in (bytes(content), bytes(content[: len(content) // 3]), b"not a file of ours"):
+        broken.write_bytes(damaged)
+        with pytest.raises(StorageError):
+            sm.compare(gamma_rates()[0], checkpoint=broken, seed=2, progress=False)
+
+
+def test_a_folder_that_cannot_be_written_is_told_before_work_is_lost(tmp_path):
+    with pytest.raises(StorageError, match="does not exist"):
+        sm.compare(gamma_rates()[0], checkpoint=tmp_path / "no" / "run.nc", seed=2, progress=False)
+
+
+def test_a_tighter_target_continues(checkpoint):
+    wider = sm.compare(gamma_rates()[0], checkpoint=checkpoint, seed=2, target_error=0.1, progress=False)
+    finer = sm.compare(gamma_rates()[0], checkpoint=checkpoint, seed=2, target_error=0.03, progress=False)
+    assert finer.log_bayes_factor("separate", "pooled").error <= 0.03
+    assert finer.evaluations["likelihood"] > wider.evaluations["likelihood"]
+    assert np.isfinite(finer.log_evidence("pooled").value)
