@@ -29,7 +29,7 @@ def nothing_runs():
 ATTACKS = [
     '__import__("os").system("touch canary")',
     "().__class__.__bases__[0].__subclasses__()",
-    "exec('open(\"canary\", \"w\")')",
+    'exec(\'open("canary", "w")\')',
     "eval(x)",
     "open(canary)",
     "lambda: x",

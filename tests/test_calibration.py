@@ -48,6 +48,7 @@ def test_exact_probabilities_are_calibrated_and_shifted_ones_are_seen():
     limit = stats.norm.isf(5e-7)
     assert abs(made(2000, 0).calibration_z["signal"]) < limit
     assert abs(made(2000, 0, shift=0.7).calibration_z["signal"]) > limit
+    assert sum(r.trials for _, r in made(2000, 0).reliability()) == 4000  # every data set once
     for p, r in made(2000, 0).reliability():
         assert abs(p - r.value) < limit * np.sqrt(p * (1 - p) / r.trials) + 1e-12
 

@@ -159,14 +159,57 @@ def test_a_wrong_prior_is_refused(text, part):
 
 # -- fuzz -----------------------------------------------------------------------------------------------------------
 
-WORDS = [*KNOWN, *CONSTANTS, "sin", "where", "max", "Normal", "Uniform", "1", "2.5", ".5", "1e3", "+", "-", "*", "/", "^", "**"]
-WORDS += ["(", ")", ",", "<", "<=", "==", "=", " ", "\t", "\n", "$", "[", "]", ".", ";", "'", '"', "\\", "é", "∞", "０", "\x00"]
+WORDS = [
+    *KNOWN,
+    *CONSTANTS,
+    "sin",
+    "where",
+    "max",
+    "Normal",
+    "Uniform",
+    "1",
+    "2.5",
+    ".5",
+    "1e3",
+    "+",
+    "-",
+    "*",
+    "/",
+    "^",
+    "**",
+]
+WORDS += [
+    "(",
+    ")",
+    ",",
+    "<",
+    "<=",
+    "==",
+    "=",
+    " ",
+    "\t",
+    "\n",
+    "$",
+    "[",
+    "]",
+    ".",
+    ";",
+    "'",
+    '"',
+    "\\",
+    "é",
+    "∞",
+    "０",
+    "\x00",
+]
 formulas = st.one_of(
     st.lists(st.sampled_from(WORDS), max_size=30).map("".join),
     st.lists(st.sampled_from(WORDS), max_size=30).map(" ".join),
     st.text(max_size=40),
     st.sampled_from(ATTACKS),
-    st.tuples(st.sampled_from(ATTACKS), st.lists(st.sampled_from(WORDS), max_size=5)).map(lambda t: t[0] + "".join(t[1])),
+    st.tuples(st.sampled_from(ATTACKS), st.lists(st.sampled_from(WORDS), max_size=5)).map(
+        lambda t: t[0] + "".join(t[1])
+    ),
 )
 
 

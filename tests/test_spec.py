@@ -15,7 +15,7 @@ from supermodel.spec_source import read_table
 
 DATA = resources.files("supermodel") / "data"
 SINE = (DATA / "sine.toml").read_text()
-COLUMNS = 'columns = { x = [1, 2, 3], y = [2, 0, 1], n = [4, 2, 3], s = [1.0, 2.0, 0.5] }'
+COLUMNS = "columns = { x = [1, 2, 3], y = [2, 0, 1], n = [4, 2, 3], s = [1.0, 2.0, 0.5] }"
 
 
 def spec_of(noise, mean="a + b * x", priors='a = "Normal(0, 1)", b = "Normal(0, 2)"', data=COLUMNS, more=""):
@@ -37,7 +37,11 @@ Y, X, N, S = np.array([2.0, 0, 1]), np.array([1.0, 2, 3]), np.array([4.0, 2, 3])
         ('sigma = "s"', {}, lambda m: stats.norm.logpdf(Y, m, S)),
         ("sigma = 0.7", {}, lambda m: stats.norm.logpdf(Y, m, 0.7)),
         ('sigma = "c"\npriors = { c = "HalfNormal(1)" }', {"c": 1.3}, lambda m: stats.norm.logpdf(Y, m, 1.3)),
-        ('sigma = "sqrt(s^2 + c^2)"\npriors.c = "HalfNormal(1)"', {"c": 1.3}, lambda m: stats.norm.logpdf(Y, m, np.hypot(S, 1.3))),
+        (
+            'sigma = "sqrt(s^2 + c^2)"\npriors.c = "HalfNormal(1)"',
+            {"c": 1.3},
+            lambda m: stats.norm.logpdf(Y, m, np.hypot(S, 1.3)),
+        ),
         ('form = "student_t"\ndf = 4\nsigma = "s"', {}, lambda m: stats.t.logpdf((Y - m) / S, 4) - np.log(S)),
         ('form = "poisson"', {}, lambda m: stats.poisson.logpmf(Y, m)),
         ('form = "poisson"\nlink = "log"', {}, lambda m: stats.poisson.logpmf(Y, np.exp(m))),
@@ -70,7 +74,10 @@ def test_the_measured_column_may_have_any_name():
 def test_the_example_file_and_its_options():
     spec = read_spec(DATA / "sine.toml")
     assert spec.run == {"target_error": 0.05, "seed": 0}
-    assert {name: list(model.priors) for name, model in spec.models.items()} == {"fixed": ["omega"], "free": ["omega", "phi"]}
+    assert {name: list(model.priors) for name, model in spec.models.items()} == {
+        "fixed": ["omega"],
+        "free": ["omega", "phi"],
+    }
     assert len(spec.data["y"]) == 50
 
 
@@ -136,7 +143,14 @@ def test_what_makes_no_sense_is_refused(text, part):
 
 @pytest.mark.parametrize(
     "text",
-    ["x,y\n1,2\n3,4\n", "x;y\n1;2\n3;4", "x\ty\n1\t2\n3\t4", "  x   y\n  1 2\n\n 3   4\n", "# x y\n1 2\n3 4\n", "\ufeffx,y\r\n1,2\r\n3,4\r\n"],
+    [
+        "x,y\n1,2\n3,4\n",
+        "x;y\n1;2\n3;4",
+        "x\ty\n1\t2\n3\t4",
+        "  x   y\n  1 2\n\n 3   4\n",
+        "# x y\n1 2\n3 4\n",
+        "\ufeffx,y\r\n1,2\r\n3,4\r\n",
+    ],
 )
 def test_tables_of_many_kinds(text, tmp_path):
     (tmp_path / "t.csv").write_bytes(text.encode())
@@ -146,7 +160,13 @@ def test_tables_of_many_kinds(text, tmp_path):
 
 @pytest.mark.parametrize(
     ("text", "part"),
-    [("1,2\n3,4\n", "no header"), ("x,y\n", "no data"), ("", "no data"), ("x,x\n1,2\n", "two columns"), ("x,y\n1\n", "line 2: 1 values")],
+    [
+        ("1,2\n3,4\n", "no header"),
+        ("x,y\n", "no data"),
+        ("", "no data"),
+        ("x,x\n1,2\n", "two columns"),
+        ("x,y\n1\n", "line 2: 1 values"),
+    ],
 )
 def test_tables_that_are_refused(text, part, tmp_path):
     (tmp_path / "t.csv").write_text(text)
@@ -156,7 +176,9 @@ def test_tables_that_are_refused(text, part, tmp_path):
 
 def test_a_column_of_words_only_matters_where_it_is_used(tmp_path):
     (tmp_path / "t.csv").write_text("name,x,y\nA,1,2\nB,2,nan\n")
-    text = '[data]\nfile = "t.csv"\ny = "x"\n[noise]\nsigma = 1\n[models.m]\nmean = "a"\npriors = { a = "Normal(0, 1)" }\n'
+    text = (
+        '[data]\nfile = "t.csv"\ny = "x"\n[noise]\nsigma = 1\n[models.m]\nmean = "a"\npriors = { a = "Normal(0, 1)" }\n'
+    )
     assert parse_spec(text, tmp_path).data["y"].tolist() == [1, 2]
     with pytest.raises(SupermodelError, match="line 3 of t.csv has 'nan'"):
         parse_spec(text.replace('mean = "a"', 'mean = "a * y"'), tmp_path)
@@ -169,10 +191,30 @@ scalars = st.one_of(
     st.sampled_from(["x", "y", "a", "a + b * x", "Normal(0, 1)", "HalfNormal(1)", "gaussian", "poisson", "sine.csv", "sigma"]),
 )  # fmt: skip
 keys = st.one_of(
-    st.sampled_from(["data", "models", "noise", "run", "file", "y", "columns", "mean", "priors", "form", "sigma", "a", "b", "x", "seed"]),
+    st.sampled_from(
+        [
+            "data",
+            "models",
+            "noise",
+            "run",
+            "file",
+            "y",
+            "columns",
+            "mean",
+            "priors",
+            "form",
+            "sigma",
+            "a",
+            "b",
+            "x",
+            "seed",
+        ]
+    ),
     st.text(max_size=6),
 )
-trees = st.recursive(scalars, lambda inner: st.lists(inner, max_size=3) | st.dictionaries(keys, inner, max_size=4), max_leaves=12)
+trees = st.recursive(
+    scalars, lambda inner: st.lists(inner, max_size=3) | st.dictionaries(keys, inner, max_size=4), max_leaves=12
+)
 
 
 def as_toml(value):
@@ -200,8 +242,14 @@ def files(draw):
             text = text[:at] + draw(st.one_of(st.text(max_size=6), st.sampled_from(ATTACKS))) + text[at + size :]
         return text
     if kind == 1:  # the right skeleton with anything in it
-        tree = {"data": draw(trees), "models": {"m": {"mean": draw(trees), "priors": draw(trees)}}, "noise": draw(trees)}
-        tree["data"] = draw(st.sampled_from([{"file": "sine.csv"}, {"columns": {"x": [1, 2], "y": [0, 1]}}, tree["data"]]))
+        tree = {
+            "data": draw(trees),
+            "models": {"m": {"mean": draw(trees), "priors": draw(trees)}},
+            "noise": draw(trees),
+        }
+        tree["data"] = draw(
+            st.sampled_from([{"file": "sine.csv"}, {"columns": {"x": [1, 2], "y": [0, 1]}}, tree["data"]])
+        )
         tree["noise"] = draw(st.sampled_from([{"sigma": 1}, {"form": "poisson"}, {"form": "binomial"}, tree["noise"]]))
         return "\n".join(f"{key} = {as_toml(value)}" for key, value in tree.items())
     tree = draw(st.dictionaries(keys, trees, max_size=5))
@@ -212,7 +260,12 @@ def files(draw):
 def test_no_file_crashes_the_loader_or_runs(n, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     (tmp_path / "sine.csv").write_text((DATA / "sine.csv").read_text())
-    for noise in ('form = "poisson"', "sigma = 1", 'form = "binomial"\ntrials = 4', 'form = "student_t"\ndf = 1\nsigma = 1'):
+    for noise in (
+        'form = "poisson"',
+        "sigma = 1",
+        'form = "binomial"\ntrials = 4',
+        'form = "student_t"\ndf = 1\nsigma = 1',
+    ):
         parse_spec(spec_of(noise))  # what is imported on first use is imported now
     loaded = []
 

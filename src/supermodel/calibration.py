@@ -101,9 +101,13 @@ class Calibration:
         return found
 
     def reliability(self, bins: int = 5) -> list[tuple[float, Rate]]:
-        """(mean probability, share that is true) in bins of the probability given to any model."""
-        p = self.probabilities.ravel()
-        hit = (self.truth[:, None] == np.array(self.names)[None, :]).ravel()
+        """(mean probability, share that is true) in bins of the probability given to a model.
+
+        Of two models only the first is counted: the other is its mirror, and would count every data set twice.
+        """
+        counted = self.names[:1] if len(self.names) == 2 else self.names
+        p = self.probabilities[:, : len(counted)].ravel()
+        hit = (self.truth[:, None] == np.array(counted)[None, :]).ravel()
         places = np.minimum((p * bins).astype(int), bins - 1)
         return [
             (float(p[places == b].mean()), rate(int(hit[places == b].sum()), int((places == b).sum())))

@@ -51,7 +51,11 @@ def _from_python(path: Path) -> File:
     except SupermodelError:
         raise
     except (Exception, SystemExit) as error:
-        frames = [frame for frame in traceback.extract_tb(error.__traceback__) if frame.filename == str(path)]
+        frames = [
+            frame
+            for frame in traceback.extract_tb(error.__traceback__)
+            if Path(frame.filename).resolve() == path.resolve()
+        ]
         line = (
             getattr(error, "lineno", None) if isinstance(error, SyntaxError) else frames[-1].lineno if frames else None
         )

@@ -146,7 +146,7 @@ def is_cut_off(old: Any, new: Any, values: np.ndarray, weights: np.ndarray) -> b
     """
     if values.ndim != 1 or not isinstance(old, Bijected) or not isinstance(new, Bijected):
         return False
-    (low, high), (new_low, new_high) = _edges(old), _edges(new)
+    (low, high), (new_low, new_high) = edges(old), edges(new)
     if np.isfinite(low) and np.isfinite(high):
         reach = 0.02 * (high - low)
     else:
@@ -164,7 +164,8 @@ def has_edges(prior: Any) -> bool:
     return kind in ("Uniform", "LogUniform") and prior.shape == ()
 
 
-def _edges(prior: Bijected) -> tuple[float, float]:
-    support = prior.distribution.support
+def edges(prior: Any) -> tuple[float, float]:
+    """Where the support of a scalar prior begins and ends; infinite where it does not, or where nothing is known."""
+    support = getattr(getattr(prior, "distribution", None), "support", None)
     low, high = getattr(support, "lower_bound", -np.inf), getattr(support, "upper_bound", np.inf)
     return float(np.min(np.asarray(low))), float(np.max(np.asarray(high)))

@@ -106,6 +106,8 @@ class Sensitivity:
 
     def sentence(self) -> str:
         """The finding in words."""
+        if self.level not in ("ok", "caution"):
+            return f"The verdict on the run is {self.level!r}, so nothing can be said of its sensitivity to priors."
         who = self.first if self.original.value >= 0 else self.second
         if self.kind == "replace":
             inside = [f"{label}: {shown(self.estimate(i))}" for i, label in enumerate(self.labels)]

@@ -9,6 +9,8 @@ from scipy import stats
 import supermodel as sm
 from supermodel.embedding.warp import Warp, from_covariance
 from supermodel.engine import rungs
+from supermodel.engine.checks import examine_record
+from supermodel.engine.edge import Block
 from supermodel.engine.kernels import State, Tuning, crank_nicolson, draw_rung, randomness
 from supermodel.engine.smc import temper
 from supermodel.engine.whiten import by_moments, by_scores, spread
@@ -175,3 +177,14 @@ def test_rungs_are_placed_by_length_and_balanced():
     assert abs(np.logaddexp.reduce(log_prior)) < 1e-12
     # d ln Z / dw runs from -2 to 4: ln Z_first - ln Z_second = 1, so the first end is less likely a priori by e.
     assert abs(log_prior[0] - log_prior[-1] - 1.0) < 1e-9
+
+
+def test_an_end_that_was_never_visited_gives_a_limit(record):
+    stack, table, log_prior = record
+    rung = np.minimum(stack["rung"], len(table) - 2)  # as if the first model had never been reached
+    report = examine_record(Block(stack["u"], stack["log_joints"], rung, 0.5), table, log_prior)
+    assert report.error == np.inf
+    # P(first) < 3 / ESS against P(second) about a quarter: an upper limit, far below the truth's visits.
+    assert report.value == pytest.approx(np.log(3 / report.ess) - np.log(np.mean(rung == 0)), abs=1e-9)
+    visited = examine_record(Block(stack["u"], stack["log_joints"], stack["rung"], 0.5), table, log_prior)
+    assert visited.error < 0.02

@@ -116,7 +116,11 @@ def test_all_forms_agree_on_the_joint_density_at_a_point():
     wanted = float(reference.log_likelihood(at))
     for form in ("numpyro", "unit cube", "log density", "toml"):
         model = FORMS[form](True)
-        assert float(model.log_likelihood({k: np.float64(v) for k, v in at.items()})) == pytest.approx(wanted, abs=1e-9), form
+        assert float(model.log_likelihood({k: np.float64(v) for k, v in at.items()})) == pytest.approx(
+            wanted, abs=1e-9
+        ), form
         if form != "unit cube":
             point = model.space.unconstrain(at)
-            assert float(model.space.log_prior(point)) == pytest.approx(gaussian(1.01, 1, 2) + gaussian(0.03, 0, 0.05), abs=1e-9)
+            assert float(model.space.log_prior(point)) == pytest.approx(
+                gaussian(1.01, 1, 2) + gaussian(0.03, 0, 0.05), abs=1e-9
+            )

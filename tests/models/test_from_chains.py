@@ -78,7 +78,11 @@ def test_the_same_as_getdist_itself(tmp_path):
 def test_cobaya_text_chains(tmp_path):
     given = draws(100)
     header = " weight  minuslogpost  a  b  minuslogprior  chi2"
-    np.savetxt(tmp_path / "c.1.txt", np.column_stack([np.ones(100), np.zeros(100), given["a"], given["b"], np.zeros((100, 2))]), header=header)
+    np.savetxt(
+        tmp_path / "c.1.txt",
+        np.column_stack([np.ones(100), np.zeros(100), given["a"], given["b"], np.zeros((100, 2))]),
+        header=header,
+    )
     pilot = from_chains(MODEL, tmp_path / "c", burn_in=0).pilot_points
     assert sorted(pilot["b"]) == pytest.approx(sorted(given["b"]))
 

@@ -145,4 +145,6 @@ def test_vectorised_densities(rng):
         vectorized=True,
     )  # fmt: skip
     points = model.space.sample_prior(rng, 5)
-    np.testing.assert_allclose(Joint("m", model).log_joint_at(points), stats.norm.logpdf(points[:, 0]) - points[:, 0] ** 2)
+    np.testing.assert_allclose(
+        Joint("m", model).log_joint_at(points), stats.norm.logpdf(points[:, 0]) - points[:, 0] ** 2
+    )

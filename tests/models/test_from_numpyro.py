@@ -79,13 +79,18 @@ def test_independent_sites_keep_priors_of_their_own():
 
     ours = from_numpyro(model, Y)
     assert not isinstance(ours.space, JointSpace)
-    assert {name: prior.description for name, prior in ours.priors.items()} == {"a": "Normal(0, 1)", "b": "HalfNormal(2) × 3"}
+    assert {name: prior.description for name, prior in ours.priors.items()} == {
+        "a": "Normal(0, 1)",
+        "b": "HalfNormal(2) × 3",
+    }
 
 
 def test_gradients_exist_and_compile():
     ours = from_numpyro(hierarchy, Y)
     point = ours.space.sample_prior(np.random.default_rng(0), 1)[0]
-    gradient = jax.jit(jax.grad(lambda x: ours.space.log_prior(x) + ours.log_likelihood(ours.space.constrain(x))))(point)
+    gradient = jax.jit(jax.grad(lambda x: ours.space.log_prior(x) + ours.log_likelihood(ours.space.constrain(x))))(
+        point
+    )
     assert np.all(np.isfinite(gradient))
 
 
@@ -99,10 +104,13 @@ def refused(change):
 
 
 REFUSED = {
-    "factor": (lambda a, y: numpyro.factor("penalty", -a**2), "factor 'penalty'"),
+    "factor": (lambda a, y: numpyro.factor("penalty", -(a**2)), "factor 'penalty'"),
     "param": (lambda a, y: numpyro.param("p", 1.0), "`numpyro.param` 'p'"),
     "discrete": (lambda a, y: numpyro.sample("k", dist.Bernoulli(0.5)), "'k' is discrete"),
-    "improper": (lambda a, y: numpyro.sample("f", dist.ImproperUniform(dist.constraints.real, (), ())), "improper prior"),
+    "improper": (
+        lambda a, y: numpyro.sample("f", dist.ImproperUniform(dist.constraints.real, (), ())),
+        "improper prior",
+    ),
     "masked prior": (lambda a, y: numpyro.sample("m", dist.Normal(0, 1).mask(False)), "not a normalised"),
     "point mass": (lambda a, y: numpyro.sample("d", dist.Delta(1.0)), "point mass"),
 }

@@ -134,6 +134,16 @@ def test_the_density_integrates_to_one_and_finds_the_mean():
     assert np.trapezoid(grid * curve, grid) == pytest.approx(1.0, abs=0.05)
 
 
+def test_the_density_of_a_positive_parameter_ends_at_zero():
+    values = np.abs(np.random.default_rng(0).standard_normal(5000))
+    grid = np.linspace(-1, 5, 800)
+    curve = density(values, np.full(5000, 1 / 5000), grid, (0.0, np.inf))
+    assert np.all(curve[grid < 0] == 0) and np.trapezoid(curve, grid) == pytest.approx(1.0, abs=0.01)
+    at_zero = curve[np.argmax(grid >= 0)]
+    assert at_zero == pytest.approx(np.sqrt(2 / np.pi), rel=0.1)
+    assert density(values, np.full(5000, 1 / 5000), grid)[np.argmax(grid >= 0)] < 0.6 * at_zero  # without the mirror
+
+
 def test_labels_do_not_cover_each_other():
     ax = plt.figure().add_subplot()
     ax.set_ylim(0, 1)

@@ -80,12 +80,16 @@ def examine_record(record: Block, table: np.ndarray, log_prior: np.ndarray) -> E
     ends = np.bincount(record.rung.ravel(), minlength=top + 1)[[0, top]]
     # What limits the answer is the slowest of: the influence itself and the walk along the ladder.
     tau = max(capped_time(influence), capped_time(record.rung.astype(float)))
+    ess = record.rung.size / tau
+    if ends.min() == 0:
+        # An end without a draw: all that is known is that its probability is below 3 / ESS (95%).
+        value, error = _bound(ends / record.rung.size, ess, log_prior[top] - log_prior[0]), float("inf")
     return EdgeReport(
         value=value,
-        error=max(error, floor) if ends.min() > 0 else float("inf"),  # an end without a draw is known by hearsay only
+        error=max(error, floor),
         second_value=second_value,
         second_error=max(second_error, floor),
-        ess=record.rung.size / tau,
+        ess=ess,
         rhat=_rhat(share),
         crossings=count_crossings(record.rung, 0, top),
         n_draws=record.rung.size,
@@ -94,6 +98,14 @@ def examine_record(record: Block, table: np.ndarray, log_prior: np.ndarray) -> E
         acceptance=record.acceptance,
         share_first=float(ends[1] / max(ends.sum(), 1)),
     )
+
+
+def _bound(visits: np.ndarray, ess: float, prior_log_odds: float) -> float:
+    """The 95% limit on ln Z_first - ln Z_second when one end (second, first) was never visited; NaN when neither was."""
+    if visits.max() == 0:
+        return float("nan")
+    second, first = np.where(visits > 0, visits, 3.0 / ess)
+    return float(np.log(first) - np.log(second) - prior_log_odds)
 
 
 def _rhat(share: np.ndarray) -> float:

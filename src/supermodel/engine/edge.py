@@ -33,6 +33,7 @@ class Block:
     log_joints: np.ndarray
     rung: np.ndarray
     acceptance: float
+    gradients: np.ndarray | None = None  # of the first model's ln J in u, if asked for
 
 
 class Edge:
@@ -103,25 +104,11 @@ class Edge:
                     state, accepted = hamiltonian(lambda u: with_gradients(u, warps), state, random, tuning)
                 else:
                     state, accepted = crank_nicolson(jnp, lambda u: values(u, warps), state, random, tuning)
-                return state, (state.u, state.log_joints, state.rung, accepted)
+                return state, (state.u, state.log_joints, state.rung, accepted, state.gradients[:, :1])
 
             return jax.lax.scan(step, state, random)
 
         return jax.jit(start), jax.jit(block)
-
-    @in_float64
-    def scores(self, u: np.ndarray) -> np.ndarray:
-        """Gradient of ln J of the first model in its own coordinates x, at points u."""
-        import jax
-
-        if not hasattr(self, "_score"):
-            joint, places = self.pair.joints[0], self.pair.places[0]
-            self._score = jax.jit(jax.vmap(jax.grad(lambda v, w: joint(w(v[places]))), in_axes=(0, None)))
-        self.evaluations += len(u)
-        self.gradients += len(u)
-        warp = self.pair.warps[0]
-        # d lnJ/du = C^T d lnJ/dx
-        return np.linalg.solve(np.asarray(warp.factor).T, np.asarray(self._score(u, warp)).T).T
 
     # -- running --------------------------------------------------------------------------------------------------
 
@@ -136,20 +123,21 @@ class Edge:
             self.state = State(u, self.log_joints_at(u), rung, np.zeros((len(u), 0, 0)))
 
     @in_float64
-    def advance(self, seed: int, steps: int, tuning: Tuning) -> Block:
+    def advance(self, seed: int, steps: int, tuning: Tuning, with_gradients: bool = False) -> Block:
         """Move all chains by `steps` steps."""
         self.calls += 1
         rng = np.random.default_rng([seed, self.stream, self.calls])
         random = randomness(rng, steps, self.chains, self.pair.dimension)
         if not self.is_compiled:
             return self._advance_numpy(random, tuning)
-        self.state, (u, log_joints, rung, accepted) = self._compiled[1](self.state, random, tuning, self.pair.warps)
+        self.state, (u, log_joints, rung, accepted, gradients) = self._compiled[1](self.state, random, tuning, self.pair.warps)
         per_step = int(tuning.leapfrogs) if self.kernel == "hamiltonian" else 1
         paid = self.cost * self.chains * steps * per_step
         self.evaluations += paid
         self.gradients += paid if self.kernel == "hamiltonian" else 0
         swap = [np.moveaxis(np.asarray(x), 0, 1) for x in (u, log_joints, rung)]
-        return Block(swap[0], swap[1], swap[2], float(np.mean(np.asarray(accepted))))
+        first = np.moveaxis(np.asarray(gradients), 0, 1)[:, :, 0] if with_gradients else None
+        return Block(swap[0], swap[1], swap[2], float(np.mean(np.asarray(accepted))), first)
 
     def _advance_numpy(self, random: Randomness, tuning: Tuning) -> Block:
         record, accepted = [], []

@@ -35,7 +35,8 @@ def _edge_findings(run: Run, arm: Arm) -> list[Finding]:
         found.append((level, Reason(code, f"{where}: {sentence}")))
 
     if not np.isfinite(r.error):
-        add("fail", "never_visited", "no estimate of the error is possible; one end was never reached.")
+        level = "limit" if np.isfinite(r.value) else "fail"
+        add(level, "never_visited", "one end was never reached; its probability is below 3 / ESS, which gives a limit only.")
         return found
     if r.crossings < 20:
         add("fail" if r.crossings < 4 else "caution", "few_crossings",

@@ -154,46 +154,42 @@ def _importance_evidence(log_joint, points, warp) -> float:
 
 
 def _hamiltonian(joint: Joint, rng: np.random.Generator, seed: int, stream: int, found: Pilot) -> Pilot | None:
-    """Short chains in warped coordinates, the warp refitted after each round; None if they do not hold together."""
-    d, chains, steps = joint.dimension, 16, 12
-    warp = found.warp
-    u = 0.5 * rng.standard_normal((chains, d))
-    step, method = 1.0 * d**-0.25, "Hamiltonian chains"
+    """Short chains in warped coordinates, the warp refitted after each round; None if they do not hold together.
+
+    The fit takes the draws of the last three rounds and the gradients that the trajectories computed anyway.
+    """
+    d, chains, steps, rounds = joint.dimension, 16, 12, 5
+    warp, u, step = found.warp, 0.5 * rng.standard_normal((chains, d)), d**-0.25
     table, prior = padded(np.array([[1.0, 0.0]]), np.zeros(1))
-    evaluations, gradients, edge = found.evaluations, found.gradients, None
-    for round_ in range(5):
-        pair = Supermodel(
-            {joint.name: joint.model, REFERENCE: no_data_model()},
-            combine="product", data=joint.data, warps=(warp, warps.identity(0)),
-        )  # fmt: skip
-        if edge is None:
-            edge = Edge(pair, "hamiltonian", chains, stream)
-        else:
-            edge.pair.warps = pair.warps
+    pair = Supermodel(
+        {joint.name: joint.model, REFERENCE: no_data_model()},
+        combine="product", data=joint.data, warps=(warp, warps.identity(0)),
+    )  # fmt: skip
+    edge = Edge(pair, "hamiltonian", chains, stream)
+    seen: list[tuple[np.ndarray, np.ndarray, np.ndarray]] = []  # points, ln J, gradients, of each round
+    for _ in range(rounds):
+        edge.pair.warps = (warp, warps.identity(0))
         edge.begin(u, np.zeros(chains, int))
-        tuning = Tuning(table, prior, step, leapfrogs(step))
-        block = edge.advance(seed, steps, tuning)
-        step = float(np.clip(step * np.exp(1.0 * (block.acceptance - 0.85)), 0.02, 1.2))
-        late = block.u[:, steps // 3 :].reshape(-1, d)
-        points = warp.points(late)
-        scores = edge.scores(late[:: max(1, len(late) // 128)])
-        log_joint = block.log_joints[:, steps // 3 :, 0].reshape(-1) - warp.log_det_value()
-        if not np.all(np.isfinite(points)):
+        block = edge.advance(seed, steps, Tuning(table, prior, step, leapfrogs(step)), with_gradients=True)
+        step = float(np.clip(step * np.exp(block.acceptance - 0.85), 0.02, 1.2))
+        late = np.s_[:, steps // 3 :]
+        gradients = np.linalg.solve(np.asarray(warp.factor).T, block.gradients[late].reshape(-1, d).T).T  # in x
+        log_joint = block.log_joints[late][..., 0].reshape(-1) - warp.log_det_value()
+        seen.append((warp.points(block.u[late].reshape(-1, d)), log_joint, gradients))
+        points, log_joint, gradients = (np.concatenate(parts) for parts in zip(*seen[-3:], strict=True))
+        if not (np.all(np.isfinite(points)) and np.all(np.isfinite(gradients))):
             return None
-        old = warp
-        candidates = [old]
-        if np.all(np.isfinite(scores)):
-            sub = points[:: max(1, len(late) // 128)]
-            candidates.append(by_scores(sub, scores, old))
+        last, old = warp.points(np.asarray(block.u[:, -1])), warp
+        candidates = [old, by_scores(points, gradients, old)]
         if len(points) > 2 * d:
             candidates.append(by_moments(points, shrink_to=old))
         warp = min(candidates, key=lambda w: spread(log_joint, points, w))
-        u = warp.inverse(old.points(np.asarray(block.u[:, -1])))
-    final = spread(log_joint, points, warp)
+        u = warp.inverse(last)
+    left = spread(log_joint, points, warp)
     rows = rng.choice(len(points), BATCH, replace=len(points) < BATCH)
     return Pilot(
-        joint, warp, points[rows], log_joint[rows], final, final, method,
-        evaluations + edge.evaluations, gradients + edge.gradients, step=step,
+        joint, warp, points[rows], log_joint[rows], left, left, "Hamiltonian chains",
+        found.evaluations + edge.evaluations, found.gradients + edge.gradients, step=step,
     )  # fmt: skip
 
 

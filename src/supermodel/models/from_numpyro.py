@@ -29,7 +29,7 @@ def from_numpyro(model: Callable[..., Any], *args: Any, **kwargs: Any) -> Model:
         sites = tracer.sites({})
     except NotImplementedError as error:
         raise PriorError(
-            "a site of the NumPyro model cannot be drawn from: it has an improper prior (ImproperUniform?) or a distribution "
+            "a site of the NumPyro model cannot be drawn from: it has an improper prior or a distribution "
             "without a sampler. The evidence needs normalised priors; use e.g. dist.Uniform with limits."
         ) from error
     latent = {name: site for name, site in sites.items() if site["type"] == "sample" and not site["is_observed"]}

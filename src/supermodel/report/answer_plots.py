@@ -152,7 +152,7 @@ def sensitivity(found: Sensitivity, scale: Any = "trotta", *, ax: Axes) -> Axes:
     if found.kind == "scale":
         ax.set_xscale("log")
     ax.set_xlim(x[0], x[-1])
-    _hatch(ax, x, ok)
+    _hatch(ax, x, ok, "the weights fail" if found.level in ("ok", "caution") else "not to be used")
     carried = np.where(ok, found.values, np.nan)
     ax.fill_between(x, low, high, where=ok, color=shade, alpha=0.18, linewidth=0)
     ax.fill_between(
@@ -219,7 +219,7 @@ def sensitivity(found: Sensitivity, scale: Any = "trotta", *, ax: Axes) -> Axes:
     return ax
 
 
-def _hatch(ax: Axes, x: np.ndarray, ok: np.ndarray) -> None:
+def _hatch(ax: Axes, x: np.ndarray, ok: np.ndarray, why: str) -> None:
     """Mark stretches of the grid where the weights fail."""
     said = False
     for i in np.flatnonzero(~ok):
@@ -228,7 +228,7 @@ def _hatch(ax: Axes, x: np.ndarray, ok: np.ndarray) -> None:
         ax.axvspan(left, right, facecolor=FAINT, alpha=0.16, linewidth=0, zorder=0)
         if not said:
             ax.annotate(
-                "the weights fail",
+                why,
                 (left, 0.5),
                 xycoords=("data", "axes fraction"),
                 xytext=(4, 0),
@@ -332,9 +332,9 @@ def calibration(found: Calibration, bins: int = 5, *, ax: Axes) -> Axes:
         )
     ax.set_xlim(-0.03, 1.03)
     ax.set_ylim(-0.03, 1.1)
-    ax.set_xlabel("probability given to a model")
-    ax.set_ylabel("share of data sets that it made")
     first, second = (shortened(name, 14) for name in found.names[:2])
+    ax.set_xlabel(f"probability given to {first if len(found.names) == 2 else 'a model'}")
+    ax.set_ylabel("share of data sets that it made")
     false, missed = found.false_alarm(), found.missed_detection()
     ax.annotate(
         f"ln B({first} : {second}) > {found.threshold:g}\n"

@@ -70,7 +70,7 @@ def page(result: Comparison, title: str | None = None, scale: Any = "trotta") ->
     many = len(result.names) > 1
     said = interpret(result, scale=scale) if many else None
     return environment.from_string(template).render(
-        title=title or " against ".join(result.ranking),
+        title=title or (" against " if len(result.names) == 2 else ", ").join(result.ranking),
         headline=said.headline if said else f"ln Z({result.best}) = {shown(result.log_evidence(result.best))}",
         meaning=said.meaning if said else "",
         odds=odds_sentence(result, said.first, said.second) if said and result.verdict.is_reliable else "",

@@ -13,13 +13,16 @@ from supermodel.errors import DataError, SupermodelError
 from supermodel.report.style import FAINT, INK, colour, dashes, end_labels, plot, shortened, stamp
 from supermodel.report.tables import mean_and_sd, probability, scalar_label, scalar_values, scalars
 from supermodel.report.text import weighted_quantiles
+from supermodel.rescaling import edges
 
 if TYPE_CHECKING:
     from supermodel.result import Comparison
 
 
-def density(values: np.ndarray, weights: np.ndarray, grid: np.ndarray) -> np.ndarray:
-    """A smooth density of weighted draws: Gaussian kernels of Silverman's width."""
+def density(
+    values: np.ndarray, weights: np.ndarray, grid: np.ndarray, ends: tuple[float, float] = (-np.inf, np.inf)
+) -> np.ndarray:
+    """A smooth density of weighted draws: Gaussian kernels of Silverman's width, mirrored where the support ends."""
     w = weights / weights.sum()
     mean = w @ values
     sd = np.sqrt(w @ (values - mean) ** 2)
@@ -32,8 +35,10 @@ def density(values: np.ndarray, weights: np.ndarray, grid: np.ndarray) -> np.nda
     low, high = values.min() - 4 * width, values.max() + 4 * width
     counts, edges = np.histogram(values, bins=2048, range=(low, high), weights=w)
     centres = 0.5 * (edges[1:] + edges[:-1])
-    reach = np.abs(grid[:, None] - centres[None, :]) / width
-    return (np.exp(-0.5 * reach**2) @ counts) / (width * np.sqrt(2 * np.pi))
+    mirrored = [centres] + [2 * end - centres for end in ends if np.isfinite(end)]
+    kernels = sum(np.exp(-0.5 * ((grid[:, None] - c[None, :]) / width) ** 2) for c in mirrored)
+    inside = (grid >= ends[0]) & (grid <= ends[1])
+    return np.where(inside, (kernels @ counts) / (width * np.sqrt(2 * np.pi)), 0.0)
 
 
 @plot()
@@ -61,7 +66,7 @@ def averaged(
     total = np.zeros_like(grid)
     for name in owners:
         post = result.posteriors[name]
-        curve = density(scalar_values(post, parameter, index), post.weights, grid)
+        curve = density(scalar_values(post, parameter, index), post.weights, grid, _ends(result, name, parameter))
         share = mix.probabilities[name]
         total += share * curve if share > 0 else 0.0
         shade = colour(result.names, name)
@@ -79,7 +84,8 @@ def averaged(
             f"{shortened(name, 18)}\nP = {probability(share)}", (x, y), xytext=(-6 if left else 6, 2),
             textcoords="offset points", ha="right" if left else "left", color=shade, fontsize=8,
         )  # fmt: skip
-    _spikes(ax, mix, result, top)
+    highest = max(labels, key=lambda item: item[2])[1]
+    _spikes(ax, mix, result, top, on_right=highest < 0.5 * (grid[0] + grid[-1]))
     label = scalar_label(parameter, index)
     ax.set_xlabel(label)
     ax.set_yticks([])
@@ -91,25 +97,32 @@ def averaged(
     return ax
 
 
-def _spikes(ax: Axes, mix: Averaged, result: Comparison, top: float) -> None:
-    for row, (name, value) in enumerate(mix.spikes.items()):
-        share, shade = mix.probabilities[name], colour(result.names, name)
+def _ends(result: Comparison, name: str, parameter: str) -> tuple[float, float]:
+    """The ends of a scalar parameter's support under one model."""
+    prior = result.priors.get(name, {}).get(parameter)
+    return edges(prior) if prior is not None and prior.shape == () else (-np.inf, np.inf)
+
+
+def _spikes(ax: Axes, mix: Averaged, result: Comparison, top: float, on_right: bool) -> None:
+    """Arrows where the fixed value is known, a line of text where it is not."""
+    absent = [name for name, value in mix.spikes.items() if value is None]
+    if absent:
+        who = ", ".join(shortened(name, 16) for name in absent) if len(absent) <= 2 else f"{len(absent)} models"
+        share = probability(sum(mix.probabilities[name] for name in absent))
+        ax.annotate(
+            f"no {mix.parameter} in {who}:  P = {share}", (0.99 if on_right else 0.01, 0.98), xycoords="axes fraction",
+            color=colour(result.names, absent[0]) if len(absent) == 1 else INK, fontsize=8, va="top",
+            ha="right" if on_right else "left",
+        )  # fmt: skip
+    for name, value in mix.spikes.items():
         if value is None:
-            text = f"{shortened(name, 18)}: no {mix.parameter},  P = {probability(share)}"
-            ax.annotate(text, (0.01, 0.98 - 0.08 * row), xycoords="axes fraction", color=shade, fontsize=8, va="top")
-        else:
-            ax.annotate(
-                "", (value, 1.06 * top), (value, 0), arrowprops={"arrowstyle": "-|>", "color": shade, "lw": 1.8}
-            )
-            ax.annotate(
-                f"{shortened(name, 18)}: {mix.parameter} = {value:g}\nP = {probability(share)}",
-                (value, 1.07 * top),
-                xytext=(4, 0),
-                textcoords="offset points",
-                color=shade,
-                fontsize=8,
-                va="bottom",
-            )
+            continue
+        shade = colour(result.names, name)
+        ax.annotate("", (value, 1.06 * top), (value, 0), arrowprops={"arrowstyle": "-|>", "color": shade, "lw": 1.8})
+        ax.annotate(
+            f"{shortened(name, 18)}: {mix.parameter} = {value:g}\nP = {probability(mix.probabilities[name])}",
+            (value, 1.07 * top), xytext=(4, 0), textcoords="offset points", color=shade, fontsize=8, va="bottom",
+        )  # fmt: skip
 
 
 @plot()
@@ -186,7 +199,7 @@ def corner(
             box.set_xlim(*spans[col])
             if row == col:
                 grid = np.linspace(*spans[row], 200)
-                curve = density(columns[row], post.weights, grid)
+                curve = density(columns[row], post.weights, grid, _ends(result, name, chosen[row][0]))
                 box.fill_between(grid, curve, color=shade, alpha=0.25, linewidth=0)
                 box.plot(grid, curve, color=shade, linewidth=1.2)
                 box.set_ylim(0, 1.15 * curve.max())

@@ -71,7 +71,7 @@ def alpha(result: Comparison, edge: int = 0, *, ax: Axes) -> Axes:
             )
     ax.annotate(
         "share of the draws",
-        (0.5, floor),
+        (_widest_gap(weight), floor),
         xytext=(0, 3),
         textcoords="offset points",
         ha="center",
@@ -101,6 +101,13 @@ def alpha(result: Comparison, edge: int = 0, *, ax: Axes) -> Axes:
     ax.set_title(f"{what} = {shown(ends)}")
     stamp(ax, result.verdict.level)
     return ax
+
+
+def _widest_gap(weight: np.ndarray) -> float:
+    """The middle of the widest stretch of alpha without a rung: room for a label."""
+    places = np.sort(weight)
+    i = int(np.argmax(np.diff(places))) if len(places) > 1 else 0
+    return float(0.5 * (places[i] + places[min(i + 1, len(places) - 1)]))
 
 
 @plot()

@@ -104,7 +104,10 @@ class Cells:
 
 def number(value: float, spec: str = ".2f") -> str:
     """A number, or a dash where there is none."""
-    return format(value, spec) if math.isfinite(value) else ("–" if math.isnan(value) else "∞" if value > 0 else "−∞")
+    if math.isfinite(value):
+        text = format(value, spec)
+        return text.lstrip("-") if float(text) == 0 else text
+    return "–" if math.isnan(value) else "∞" if value > 0 else "−∞"
 
 
 def probability(value: float) -> str:
