@@ -122,7 +122,9 @@ def poisson_groups(rng: np.random.Generator, vectorized: bool) -> Problem:
     prior = stats.gamma(shape, scale=1 / rate)
     models = {
         "separate": sm.Model(
-            dict.fromkeys(labels, prior), _poisson(counts, exposure, labels, constant, vectorized), vectorized=vectorized
+            dict.fromkeys(labels, prior),
+            _poisson(counts, exposure, labels, constant, vectorized),
+            vectorized=vectorized,
         ),
         "pooled": sm.Model(
             {"r": prior}, _poisson(counts, exposure, ["r"] * d, constant, vectorized), vectorized=vectorized

@@ -73,7 +73,9 @@ def sine() -> list[Row]:
     """Sine: the paper needs 4e7 steps for an error of 0.30."""
     exact, pair = 5.0222648001, ("free", "fixed")
     cheap = sm.compare(sine_models(), table("sine"), seed=0, target_error=0.05, progress=False)
-    fine = sm.compare(sine_models(), table("sine"), seed=0, target_error=0.0005, max_evaluations=400_000, progress=False)
+    fine = sm.compare(
+        sine_models(), table("sine"), seed=0, target_error=0.0005, max_evaluations=400_000, progress=False
+    )
 
     def first(e, r):
         return e.error <= 0.05 and r.evaluations["likelihood"] <= 10_000 and abs(e.value - exact) < 3 * e.error
@@ -84,7 +86,14 @@ def sine() -> list[Row]:
     return [
         row("sine, target 0.05", cheap, pair, exact, "error ≤ 0.05 in ≤ 10 000 evaluations", first),
         row("sine, target 0.0005", fine, pair, exact, "error ≤ 0.0005 in ≤ 400 000", second),
-        row("sine, against bridge sampling", cheap, pair, exact, "5 x better in evaluations x error²", five_times_better("sine")),
+        row(
+            "sine, against bridge sampling",
+            cheap,
+            pair,
+            exact,
+            "5 x better in evaluations x error²",
+            five_times_better("sine"),
+        ),
     ]
 
 
@@ -129,7 +138,9 @@ def logistic_models(d: int, n: int, shared: int, seed: int = 0) -> dict[str, sm.
             eta = common @ p["b"] + rest @ p[own]
             return jnp.sum(y * eta - jnp.logaddexp(0.0, eta))
 
-        return sm.Model({"b": dist.Normal(0, 1).expand([shared]), own: dist.Normal(0, 1).expand([rest.shape[1]])}, log_likelihood)
+        return sm.Model(
+            {"b": dist.Normal(0, 1).expand([shared]), own: dist.Normal(0, 1).expand([rest.shape[1]])}, log_likelihood
+        )
 
     return {"A": model(slice(shared, d), "a"), "B": model(slice(d, 2 * d - shared), "c")}
 
@@ -145,7 +156,12 @@ def logistic(dimensions=(10, 30, 100, 300, 1000)) -> list[Row]:
 
         def holds(e, r, d=d, base=base):
             n = r.evaluations["likelihood"]
-            return e.error <= 0.1 and r.verdict.is_reliable and (d != 300 or n <= 1e5) and (not base or n <= base.evaluations * d / 30)
+            return (
+                e.error <= 0.1
+                and r.verdict.is_reliable
+                and (d != 300 or n <= 1e5)
+                and (not base or n <= base.evaluations * d / 30)
+            )
 
         rows.append(row(f"logistic d = {d}", result, ("A", "B"), claim=", ".join(claims), holds=holds))
     return rows
@@ -169,7 +185,8 @@ def bridge() -> list[Row]:
     shared = sm.compare(logistic_models(100, 300, 99), seed=0, target_error=0.02, progress=False)
     name = "logistic 8 v 7"
     return [
-        row("logistic 8 v 7, against bridge sampling", eight, ("eight", "seven"), claim="5 x better", holds=five_times_better(name)),
+        row("logistic 8 v 7, against bridge sampling", eight, ("eight", "seven"), claim="5 x better",
+            holds=five_times_better(name)),
         row("d = 100 shared, against bridge sampling", shared, ("A", "B"), claim="5 x better",
             holds=five_times_better("regression d = 100")),
     ]  # fmt: skip
@@ -192,7 +209,9 @@ def eight_schools() -> list[Row]:
         return jnp.sum(-0.5 * ((EFFECT - p["mu"]) / SD) ** 2 - jnp.log(SD) - 0.5 * jnp.log(2 * jnp.pi))
 
     models = {
-        "hierarchical": sm.Model({"mu": d.Normal(0, 5), "tau": d.HalfCauchy(5), "z": d.Normal(0, 1).expand([8])}, hierarchical),
+        "hierarchical": sm.Model(
+            {"mu": d.Normal(0, 5), "tau": d.HalfCauchy(5), "z": d.Normal(0, 1).expand([8])}, hierarchical
+        ),
         "pooled": sm.Model({"mu": d.Normal(0, 5)}, pooled),
     }
     exact = _eight_schools_exact()
@@ -236,8 +255,8 @@ def waiting() -> list[Row]:
             times[label] = time.monotonic() - began
     nan = float("nan")
     return [
-        Row("sine from the shell, first use", nan, nan, 0, times["first"], "", nan, f"no longer than dynesty ({times['dynesty']:.1f} s)",
-            times["first"] <= times["dynesty"]),
+        Row("sine from the shell, first use", nan, nan, 0, times["first"], "", nan,
+            f"no longer than dynesty ({times['dynesty']:.1f} s)", times["first"] <= times["dynesty"]),
         Row("sine from the shell, second use", nan, nan, 0, times["second"], "", nan, "at most half of dynesty's time",
             times["second"] <= times["dynesty"] / 2),
     ]  # fmt: skip
@@ -262,7 +281,8 @@ def lnl(p):
 scale = np.array([2.0, 0.05]); centre = np.array([1.0, 0.0])
 z = []
 for d in (1, 2):
-    sampler = dynesty.NestedSampler(lnl, lambda u: centre[: len(u)] + scale[: len(u)] * ndtri(u), d, rstate=np.random.default_rng(0))
+    transform = lambda u: centre[: len(u)] + scale[: len(u)] * ndtri(u)
+    sampler = dynesty.NestedSampler(lnl, transform, d, rstate=np.random.default_rng(0))
     sampler.run_nested(print_progress=False)
     z.append(sampler.results.logz[-1])
 print(z[1] - z[0])

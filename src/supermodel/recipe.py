@@ -23,7 +23,13 @@ CHAINS, THIN = 64, 10
 
 @in_float64
 def by_recipe(
-    models: Mapping[str, Any], data: Any, combine: str, seed: int, goals: Goals, share: Any, prior_odds: Mapping[str, float]
+    models: Mapping[str, Any],
+    data: Any,
+    combine: str,
+    seed: int,
+    goals: Goals,
+    share: Any,
+    prior_odds: Mapping[str, float],
 ) -> Comparison:
     """Sample the supermodel by tempered Metropolis, longer and longer until the goals are met.
 
@@ -81,6 +87,8 @@ def _posteriors(draws: Draws) -> dict[str, ModelPosterior]:
         x = points[:, supermodel.places[k]]
         log_prior = joint.space.log_prior_at(x)
         weights = terms[:, k] - np.logaddexp.reduce(terms[:, k])
-        log_likelihood = joint.log_likelihood_at(x) if not joint.is_traceable else np.asarray(joint.log_likelihood_at(x))
+        log_likelihood = (
+            joint.log_likelihood_at(x) if not joint.is_traceable else np.asarray(joint.log_likelihood_at(x))
+        )
         found[name] = ModelPosterior(name, joint.space.values_at(x), weights, log_likelihood, log_prior, chain)
     return found

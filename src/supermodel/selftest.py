@@ -44,7 +44,8 @@ class Checkup:
 
 def check(models: Mapping[str, Model], data: Any = None, *, seed: int = 0, target_error: float = 0.1) -> Checkup:
     """Ask of every model what a referee would: are its priors normalised, does its likelihood keep its constants,
-    does the machinery give 0 for the same model twice, and does the order of the models matter?"""
+    does the machinery give 0 for the same model twice, and does the order of the models matter?
+    """
     check_models(models, least=1)
     findings: list[Finding] = []
     for name, model in models.items():
@@ -59,7 +60,9 @@ def check(models: Mapping[str, Model], data: Any = None, *, seed: int = 0, targe
 @in_float64
 def _priors(name: str, model: Model) -> Finding:
     question = f"the priors of {name!r} integrate to one"
-    totals = {p: _total(prior) for p, prior in model.priors.items() if prior.size == 1 and hasattr(prior, "log_density_at")}
+    totals = {
+        p: _total(prior) for p, prior in model.priors.items() if prior.size == 1 and hasattr(prior, "log_density_at")
+    }
     wrong = {p: t for p, t in totals.items() if not abs(t - 1) < 1e-3}
     if wrong:
         return Finding(question, False, "; ".join(f"{p} integrates to {t:.4g}" for p, t in wrong.items()))

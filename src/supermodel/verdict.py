@@ -95,15 +95,21 @@ def verdict_of(draws: Draws) -> Verdict:
 def _on_share(name: str, influence: np.ndarray, terms: np.ndarray) -> list[tuple[str, Reason]]:
     found = []
     if not np.all(np.isfinite(influence)):
-        return [("limit", Reason("never_visited", f"no draw gives model {name!r} any share; only a limit can be given."))]
+        return [
+            ("limit", Reason("never_visited", f"no draw gives model {name!r} any share; only a limit can be given."))
+        ]
     rhat = split_rhat(influence)
     if rhat > 1.05:
         level = "fail" if rhat > 1.2 else "caution"
-        found.append((level, Reason("rhat", f"split R-hat of the share of {name!r} is {rhat:.2f}; below 1.05 is wanted.")))
+        found.append(
+            (level, Reason("rhat", f"split R-hat of the share of {name!r} is {rhat:.2f}; below 1.05 is wanted."))
+        )
     ess = effective_size(influence)
     if ess < 200:
         level = "fail" if ess < 50 else "caution"
-        found.append((level, Reason("small_ess", f"the share of {name!r} rests on {ess:.0f} effective draws; 200 are wanted.")))
+        found.append(
+            (level, Reason("small_ess", f"the share of {name!r} rests on {ess:.0f} effective draws; 200 are wanted."))
+        )
     k = pareto_k(terms)
     largest = float(np.exp(terms.max() - np.logaddexp.reduce(terms, axis=None)))
     if largest > 0.01:
@@ -124,7 +130,8 @@ def _on_occupancy(draws: Draws, terms: np.ndarray) -> list[tuple[str, Reason]]:
     z = abs(gap.mean()) / error if error > 0 else 0.0
     if not z > 4:
         return []
-    sentence = f"the mean weight of {draws.names[0]!r} is {weight.mean():.4f}; its draws imply {expected.mean():.4f} ({z:.1f} errors)."
+    told = f"is {weight.mean():.4f}; its draws imply {expected.mean():.4f} ({z:.1f} errors)."
+    sentence = f"the mean weight of {draws.names[0]!r} {told}"
     return [("fail" if z > 6 else "caution", Reason("estimators_disagree", sentence))]
 
 

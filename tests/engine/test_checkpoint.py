@@ -10,9 +10,9 @@ import time
 
 import numpy as np
 import pytest
-from engine_problems import gamma_rates
 
 import supermodel as sm
+from engine_problems import gamma_rates
 from supermodel.errors import StorageError
 
 OPTIONS = {"seed": 2, "target_error": 0.004, "progress": False}

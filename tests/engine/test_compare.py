@@ -121,14 +121,18 @@ def test_a_model_without_parameters():
     shift = sm.Model({"mu": stats.norm(0, 2)}, lambda p: float(np.sum(stats.norm.logpdf(y, p["mu"]))))
     result = sm.compare({"null": null, "shift": shift}, seed=0, target_error=0.05, progress=False)
     truth = sm.exact.LinearGaussian(np.ones((20, 1)), y, 1.0, 4.0).log_evidence - np.sum(stats.norm.logpdf(y))
-    assert abs(result.log_bayes_factor("shift", "null").value - truth) < max(5 * result.log_bayes_factor("shift", "null").error, 1e-6)
+    assert abs(result.log_bayes_factor("shift", "null").value - truth) < max(
+        5 * result.log_bayes_factor("shift", "null").error, 1e-6
+    )
 
 
 def test_many_models_share_one_covariance():
     models = {f"order{k}": polynomial(tuple(range(k + 1))) for k in range(1, 6)}
     values = data("linear")
     exact = {
-        f"order{k}": sm.exact.LinearGaussian(sm.exact.polynomial(values["x"], range(k + 1)), values["y"], 0.02).log_evidence
+        f"order{k}": sm.exact.LinearGaussian(
+            sm.exact.polynomial(values["x"], range(k + 1)), values["y"], 0.02
+        ).log_evidence
         for k in range(1, 6)
     }
     result = sm.compare(models, values, seed=0, target_error=0.05, progress=False)
@@ -177,7 +181,10 @@ def test_worker_processes_give_the_same_bits():
         spread = sm.compare(models, seed=0, target_error=0.1, executor=pool, progress=False)
     assert spread.log_bayes_factor("wide", "narrow") == alone.log_bayes_factor("wide", "narrow")
     truth = stats.norm.logpdf(0.7, 0, math.hypot(3, 0.5)) - stats.norm.logpdf(0.7, 0, math.hypot(1, 0.5))
-    assert abs(alone.log_bayes_factor("wide", "narrow").value - truth) < 5 * alone.log_bayes_factor("wide", "narrow").error + 1e-6
+    assert (
+        abs(alone.log_bayes_factor("wide", "narrow").value - truth)
+        < 5 * alone.log_bayes_factor("wide", "narrow").error + 1e-6
+    )
 
 
 @pytest.mark.slow

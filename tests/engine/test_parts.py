@@ -80,7 +80,10 @@ def test_a_wrong_acceptance_is_caught():
 
 def test_both_estimators_recover_the_evidence(record):
     stack, table, log_prior = record
-    for fit in (multistate(stack["log_joints"], stack["rung"], table), rao_blackwell(stack["log_joints"], table, log_prior)):
+    for fit in (
+        multistate(stack["log_joints"], stack["rung"], table),
+        rao_blackwell(stack["log_joints"], table, log_prior),
+    ):
         value, error = fit.difference(len(table) - 1, 0)
         assert 0 < error < 0.02
         assert abs(value - LOG_Z) < 5 * error

@@ -255,7 +255,7 @@ class Simplex(Coordinate):
 
 @dataclass(frozen=True, eq=False)
 class Ladder(Coordinate):
-    r"""$\alpha \in \{0, \dots, M-1\}$: rung m has the weights `table[m]` and the prior probability $e^{\texttt{log\_prior\_table[m]}}$."""
+    r"""$\alpha \in \{0, \dots, M-1\}$: rung m has the weights `table[m]` and the log prior `log_prior_table[m]`."""
 
     table: np.ndarray  # (M, K)
     log_prior_table: np.ndarray | None = None  # (M,), normalised on construction
@@ -264,7 +264,9 @@ class Ladder(Coordinate):
     def __post_init__(self):
         table = np.asarray(self.table, float)
         if table.ndim != 2 or np.any(table < 0) or not np.allclose(table.sum(1), 1.0):
-            raise CoordinateError(f"each rung of a ladder needs weights that are >= 0 and sum to 1; got {self.table!r}.")
+            raise CoordinateError(
+                f"each rung of a ladder needs weights that are >= 0 and sum to 1; got {self.table!r}."
+            )
         raw = np.zeros(len(table)) if self.log_prior_table is None else np.asarray(self.log_prior_table, float)
         object.__setattr__(self, "table", table)
         object.__setattr__(self, "log_prior_table", raw - np.logaddexp.reduce(raw))

@@ -112,7 +112,9 @@ class Supermodel:
             return set()
         unknown = set(share) - set(self._all_names())
         if unknown:
-            raise ModelError(f"`share` names {sorted(unknown)}, which no model has; parameters are {self._all_names()}.")
+            raise ModelError(
+                f"`share` names {sorted(unknown)}, which no model has; parameters are {self._all_names()}."
+            )
         return set(share)
 
     def sharing_table(self) -> str:
@@ -266,7 +268,9 @@ class Supermodel:
         flat = np.asarray(position).reshape(-1, self.dimension)
         values = [self.values_of(k, flat) for k in range(len(self.names))]
         return {
-            label: values[self.names.index(owner)][parameter].reshape(lead + values[self.names.index(owner)][parameter].shape[1:])
+            label: values[self.names.index(owner)][parameter].reshape(
+                lead + values[self.names.index(owner)][parameter].shape[1:]
+            )
             for label, owners in self.owners.items()
             for owner, parameter in [next(iter(owners.items()))]
         }

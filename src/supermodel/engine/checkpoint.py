@@ -67,9 +67,9 @@ def write(run: Run, path: str | os.PathLike[str]) -> None:
 
 def _scalars(item: Any, leave: tuple[str, ...]) -> dict[str, Any]:
     row = {f.name: getattr(item, f.name) for f in fields(item) if f.name not in leave}
-    return {k: v if isinstance(v, str | list) else float(v) if isinstance(v, float) else int(v) for k, v in row.items()} | {
-        "name": item.name
-    }
+    return {
+        k: v if isinstance(v, str | list) else float(v) if isinstance(v, float) else int(v) for k, v in row.items()
+    } | {"name": item.name}
 
 
 def _arm_arrays(arm: Arm) -> dict[str, np.ndarray]:
@@ -158,13 +158,9 @@ def _restored_arm(run: Run, g: dict[str, np.ndarray], row: dict[str, Any]) -> Ar
     if "u" in g:
         n = len(g["acceptances"])
         parts = [np.split(g[name], n, axis=1) for name in ("u", "log_joints", "rung")]
-        edge.blocks = [
-            Block(u, j, r, float(a)) for u, j, r, a in zip(*parts, g["acceptances"], strict=True)
-        ]
+        edge.blocks = [Block(u, j, r, float(a)) for u, j, r, a in zip(*parts, g["acceptances"], strict=True)]
     tuning = Tuning(g["table"], g["log_prior"], row["step"], row["leapfrogs"])
     arm = Arm(row["first"], second, edge, Gap(*row["gap"]), tuning)
     if edge.blocks:
         arm.report = examine(edge, tuning)
     return arm
-
-

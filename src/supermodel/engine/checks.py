@@ -73,7 +73,11 @@ def examine_record(record: Block, table: np.ndarray, log_prior: np.ndarray) -> E
     value, error = fit.difference(top, 0)
     second_value, second_error = other.difference(top, 0)
     # Where the warp is exact nothing scatters but rounding: an error is never below that floor.
-    floor = 256 * np.finfo(float).eps * float(np.max(np.abs(record.log_joints[np.isfinite(record.log_joints)]), initial=1.0))
+    floor = (
+        256
+        * np.finfo(float).eps
+        * float(np.max(np.abs(record.log_joints[np.isfinite(record.log_joints)]), initial=1.0))
+    )
     chains, n = record.rung.shape
     halves = (influence[:, : n // 2], influence[:, n // 2 :])
     starts = (influence[: chains // 2], influence[chains // 2 :])

@@ -130,7 +130,9 @@ class Edge:
         random = randomness(rng, steps, self.chains, self.pair.dimension)
         if not self.is_compiled:
             return self._advance_numpy(random, tuning)
-        self.state, (u, log_joints, rung, accepted, gradients) = self._compiled[1](self.state, random, tuning, self.pair.warps)
+        self.state, (u, log_joints, rung, accepted, gradients) = self._compiled[1](
+            self.state, random, tuning, self.pair.warps
+        )
         per_step = int(tuning.leapfrogs) if self.kernel == "hamiltonian" else 1
         paid = self.cost * self.chains * steps * per_step
         self.evaluations += paid

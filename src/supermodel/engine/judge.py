@@ -36,15 +36,27 @@ def _edge_findings(run: Run, arm: Arm) -> list[Finding]:
 
     if not np.isfinite(r.error):
         level = "limit" if np.isfinite(r.value) else "fail"
-        add(level, "never_visited", "one end was never reached; its probability is below 3 / ESS, which gives a limit only.")
+        add(
+            level,
+            "never_visited",
+            "one end was never reached; its probability is below 3 / ESS, which gives a limit only.",
+        )
         return found
     if r.crossings < 20:
         add("fail" if r.crossings < 4 else "caution", "few_crossings",
             f"the chains crossed only {r.crossings} times; at least 20 are wanted.")  # fmt: skip
     if r.ess < 100:
-        add("fail" if r.ess < 25 else "caution", "small_ess", f"only {r.ess:.0f} effective draws; at least 100 are wanted.")
+        add(
+            "fail" if r.ess < 25 else "caution",
+            "small_ess",
+            f"only {r.ess:.0f} effective draws; at least 100 are wanted.",
+        )
     if r.rhat > 1.1:
-        add("fail" if r.rhat > 1.3 else "caution", "rhat", f"split R-hat of the share is {r.rhat:.2f}; below 1.1 is wanted.")
+        add(
+            "fail" if r.rhat > 1.3 else "caution",
+            "rhat",
+            f"split R-hat of the share is {r.rhat:.2f}; below 1.1 is wanted.",
+        )
     if r.disagreement > 3:
         add("fail" if r.disagreement > 5 else "caution", "estimators_disagree",
             f"MBAR gives {r.value:.4g}, Rao-Blackwell {r.second_value:.4g}: {r.disagreement:.1f} errors apart.")  # fmt: skip
@@ -52,7 +64,11 @@ def _edge_findings(run: Run, arm: Arm) -> list[Finding]:
         add("fail" if r.start_z > 6 else "caution", "start_dependent",
             f"chains from the two ends differ by {r.start_z:.1f} errors.")  # fmt: skip
     if r.drift_z > 4:
-        add("fail" if r.drift_z > 6 else "caution", "drift", f"the two halves of the run differ by {r.drift_z:.1f} errors.")
+        add(
+            "fail" if r.drift_z > 6 else "caution",
+            "drift",
+            f"the two halves of the run differ by {r.drift_z:.1f} errors.",
+        )
     return found
 
 
@@ -63,7 +79,9 @@ def _ending(run: Run) -> list[Finding]:
         (run.evidences().log_bayes_factor(a, b).error for a in run.models for b in run.models if a != b), default=0.0
     )
     reached = worst_error <= run.goals.target_error
-    why = {"max_evaluations": "the limit on evaluations", "max_seconds": "the limit on time"}.get(run.ended, "an interruption")
+    why = {"max_evaluations": "the limit on evaluations", "max_seconds": "the limit on time"}.get(
+        run.ended, "an interruption"
+    )
     code = "interrupted" if run.ended == "interrupted" else "target_not_reached"
     if reached and code == "target_not_reached":
         return []

@@ -117,6 +117,7 @@ def hamiltonian(evaluate: Callable, state: State, random: Randomness, tuning: Tu
 
 def randomness(rng: np.random.Generator, steps: int, n: int, dimension: int) -> Randomness:
     """The random numbers of `steps` steps. From NumPy for both kinds of likelihood: compiled code then holds no generator,
-    which halves its compile time, and a likelihood gives the same chains whether JAX can trace it or not."""
+    which halves its compile time, and a likelihood gives the same chains whether JAX can trace it or not.
+    """
     uniform = rng.random((3, steps, n))
     return Randomness(rng.standard_normal((steps, n, dimension)), 1.0 - uniform[0], uniform[1], uniform[2])

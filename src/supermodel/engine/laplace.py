@@ -71,7 +71,9 @@ class Climber:
                 return 1e300, np.zeros_like(x)  # a wall: the line search steps back
             return -value, -gradient
 
-        minimize(negative, start, jac=True, method="L-BFGS-B", options={"maxiter": iterations, "maxls": 30, "ftol": 1e-10})
+        minimize(
+            negative, start, jac=True, method="L-BFGS-B", options={"maxiter": iterations, "maxls": 30, "ftol": 1e-10}
+        )
         return best[0], best[1]
 
     def mode_at(self, point: np.ndarray, value: float) -> Mode | None:

@@ -149,7 +149,9 @@ def importance(log_joint: np.ndarray, points: np.ndarray, warp: Warp) -> tuple[n
 
 def _importance_evidence(log_joint, points, warp) -> float:
     d = points.shape[1]
-    gap = log_joint + 0.5 * np.sum(warp.inverse(points) ** 2, axis=1) + 0.5 * d * np.log(2 * np.pi) + warp.log_det_value()
+    gap = (
+        log_joint + 0.5 * np.sum(warp.inverse(points) ** 2, axis=1) + 0.5 * d * np.log(2 * np.pi) + warp.log_det_value()
+    )
     return float(np.logaddexp.reduce(gap) - np.log(len(gap)))
 
 

@@ -16,7 +16,9 @@ def posteriors(run: Run) -> dict[str, ModelPosterior]:
     """The weighted draws of every model, from the edge that tells most about it."""
     result = {}
     for k, pilot in enumerate(run.pilots):
-        candidates = [(arm, 0) for arm in run.arms if arm.first == k] + [(arm, 1) for arm in run.arms if arm.second == k]
+        candidates = [(arm, 0) for arm in run.arms if arm.first == k] + [
+            (arm, 1) for arm in run.arms if arm.second == k
+        ]
         options = [_from_edge(run, arm, end) for arm, end in candidates]
         best = max(options, key=lambda p: p.effective_size)
         result[pilot.name] = best

@@ -149,9 +149,7 @@ class Run:
         step = (min(steps) if steps else 0.9 * pair.dimension**-0.25) if kernel == "hamiltonian" else 0.3
         tuning = Tuning(table, prior, step, leapfrogs(step))
         half = CHAINS // 2
-        edge.begin(
-            np.concatenate([starts[0][:half], starts[1][:half]]), np.repeat([top, 0], half)
-        )
+        edge.begin(np.concatenate([starts[0][:half], starts[1][:half]]), np.repeat([top, 0], half))
         rounds = 1 if gap.length < 0.3 else 3 + int(np.ceil(gap.length / 4))
         for _ in range(rounds):
             block = edge.advance(self.seed, STEPS, tuning)

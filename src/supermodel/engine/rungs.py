@@ -45,9 +45,9 @@ def independent_acceptance(difference_first: np.ndarray, difference_second: np.n
 
 
 def place(gap: Gap) -> tuple[np.ndarray, np.ndarray]:
-    """Rungs at equal steps of length from the second model (rung 0) to the first, and their balance.
+    r"""Rungs at equal steps of length from the second model (rung 0) to the first, and their balance.
 
-    The speed along the path is taken as geometric between its values at the ends, and $d \\ln Z / dw = E_w[D]$ as linear.
+    The speed along the path is taken as geometric between its values at the ends, and $d \ln Z / dw = E_w[D]$ as linear.
     """
     n = int(np.clip(1 + np.ceil(gap.length / SPACING), 2, MOST))
     fine = np.linspace(0.0, 1.0, 2001)

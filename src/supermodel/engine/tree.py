@@ -47,7 +47,9 @@ def log_joint_of(pair: Supermodel, k: int, u: np.ndarray, executor=None) -> np.n
     return likelihood + joint.space.log_prior_at(x) + warp.log_det_value() + companion
 
 
-def measure(pair: Supermodel, first: Pilot, second: Pilot | None, rng, executor=None) -> tuple[Gap, list[np.ndarray], int]:
+def measure(
+    pair: Supermodel, first: Pilot, second: Pilot | None, rng, executor=None
+) -> tuple[Gap, list[np.ndarray], int]:
     """The gap between two ends from draws of either; the draws (as starts); the evaluations spent."""
     n = BATCH
     u_first = extended(pair, 0, first.points[:n], rng)

@@ -17,13 +17,13 @@ from supermodel.estimation.correlation import autocorrelation_time
 
 
 class LadderFit(NamedTuple):
-    """$\\ln Z_m$ of every rung, up to one constant, and the influence of every draw on it."""
+    r"""$\ln Z_m$ of every rung, up to one constant, and the influence of every draw on it."""
 
     log_z: NDArray  # (M,)
     influence: NDArray  # (chains, draws, M)
 
     def difference(self, a: int, b: int) -> tuple[float, float]:
-        """$\\ln Z_a - \\ln Z_b$ of two rungs and its standard error."""
+        r"""$\ln Z_a - \ln Z_b$ of two rungs and its standard error."""
         return float(self.log_z[a] - self.log_z[b]), self.error(a, b)
 
     def error(self, a: int, b: int) -> float:
@@ -43,7 +43,7 @@ def rung_log_densities(log_joints: NDArray, table: NDArray) -> NDArray:
 
 
 def multistate(log_joints: NDArray, rung: NDArray, table: NDArray) -> LadderFit:
-    """MBAR: $\\sum_i p_m(i) = n_m$ with $p_m(i) \\propto n_m e^{a_{im} - f_m}$, by Newton's method in $b_m = \\ln n_m - f_m$."""
+    r"""MBAR: $\sum_i p_m(i) = n_m$ with $p_m(i) \propto n_m e^{a_{im} - f_m}$, by Newton's method in $b_m = \ln n_m - f_m$."""
     a = rung_log_densities(log_joints, table)
     chains, draws, m = a.shape
     flat, labels = a.reshape(-1, m), rung.reshape(-1)

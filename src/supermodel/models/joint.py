@@ -119,7 +119,9 @@ class Joint:
                 "Return -inf where the model is impossible, and look for 0/0, log of a negative number or overflow."
             )
         if np.any(np.isposinf(values)):
-            raise ModelError(f"the log likelihood of model {self.name!r} is +inf at a prior draw: the data would be certain.")
+            raise ModelError(
+                f"the log likelihood of model {self.name!r} is +inf at a prior draw: the data would be certain."
+            )
         return points, values
 
     def _look_further(self, rng, points, values, executor, batches: int = 15):

@@ -62,7 +62,9 @@ class Model:
         self._log_likelihood = log_likelihood
 
     @classmethod
-    def from_space(cls, space: Space | JointSpace, log_likelihood: Callable[..., Any], *, vectorized: bool = False) -> Model:
+    def from_space(
+        cls, space: Space | JointSpace, log_likelihood: Callable[..., Any], *, vectorized: bool = False
+    ) -> Model:
         """A model whose parameters live in a space made by hand: a joint prior, a unit cube, a density."""
         model = cls({}, log_likelihood, vectorized=vectorized)
         model.space = space
@@ -85,7 +87,7 @@ class Model:
         if missing:
             raise ModelError(
                 f"the pilot has no draws of {missing}; the model's parameters are {sorted(self.space.names)}, the draws are of "
-                f"{sorted(draws)}. Rename the columns, e.g. from_chains(model, chains, names={{\"their name\": \"yours\"}})."
+                f'{sorted(draws)}. Rename the columns, e.g. from_chains(model, chains, names={{"their name": "yours"}}).'
             )
         draws = {name: draws[name] for name in self.space.names}  # others (derived parameters) are left out
         sizes = {name: len(values) if values.ndim else 0 for name, values in draws.items()}
@@ -98,7 +100,9 @@ class Model:
                     f"{tuple(self.priors[name].shape)}."
                 )
             if not np.all(np.isfinite(values)):
-                raise ModelError(f"pilot draws of {name!r} hold {np.sum(~np.isfinite(values))} values that are not finite.")
+                raise ModelError(
+                    f"pilot draws of {name!r} hold {np.sum(~np.isfinite(values))} values that are not finite."
+                )
         twin = copy.copy(self)
         twin.pilot_points = draws
         return twin
@@ -138,7 +142,7 @@ class Model:
         result = self.noise.pointwise(self.prediction(values, data), {**values, **data})
         if np.shape(result) != np.shape(data["y"]):
             raise DataError(
-                f"`predict` and the noise give an array of shape {np.shape(result)} for data[\"y\"] of shape "
+                f'`predict` and the noise give an array of shape {np.shape(result)} for data["y"] of shape '
                 f"{np.shape(data['y'])}: data would be counted more than once, or not at all. "
                 "Return one prediction per datum (or one number for all), and give sigma as a number or per datum."
             )
