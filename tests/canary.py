@@ -1,4 +1,4 @@
-"""A witness that nothing is run: Python reports to it whenever source is compiled, code executed or a process started."""
+"""A witness that nothing is run: Python tells it whenever source is compiled, code executed or a process started."""
 
 import contextlib
 import sys

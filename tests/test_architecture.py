@@ -53,6 +53,7 @@ COMFORT = (
     "matplotlib, so the import waits for the call"
 )
 LAZY = {
+    ("result", "selftest"): "a method for comfort: the models of a result, put to the test again",
     (own, "report"): COMFORT for own in ("result", "ranking", "sensitivity", "drivers", "calibration")
 }
 

@@ -6,6 +6,7 @@ import sys
 from importlib import resources
 
 import pytest
+
 import supermodel
 from made_result import made_result
 from supermodel.cli import main
@@ -155,6 +156,7 @@ def test_on_a_terminal_there_are_tables_and_colours():
     import io
 
     from rich.console import Console
+
     from supermodel.terminal import show
 
     for width in (60, 140):

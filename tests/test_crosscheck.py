@@ -4,8 +4,9 @@ import numpy as np
 import numpyro
 import numpyro.distributions as dist
 import pytest
-from made_result import made_result
 from scipy import stats
+
+from made_result import made_result
 from supermodel.crosscheck import Crosscheck, crosscheck, disagreement
 from supermodel.errors import SupermodelError
 from supermodel.estimation.estimate import Estimate

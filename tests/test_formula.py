@@ -5,9 +5,10 @@ import math
 import jax
 import numpy as np
 import pytest
-from canary import ATTACKS, nothing_runs
 from hypothesis import given, settings
 from hypothesis import strategies as st
+
+from canary import ATTACKS, nothing_runs
 from supermodel.errors import SupermodelError
 from supermodel.formula import CONSTANTS, _functions, compile_formula
 from supermodel.grammar import FormulaError
@@ -202,7 +203,18 @@ WORDS += [
     "０",
     "\x00",
 ]
+right = st.recursive(
+    st.sampled_from([*KNOWN, *CONSTANTS, "1", "2.5", ".5", "1e3"]),
+    lambda inner: st.one_of(
+        st.tuples(inner, st.sampled_from("+-*/^<"), inner).map(lambda t: f"({t[0]} {t[1]} {t[2]})"),
+        st.tuples(st.sampled_from(["sin", "exp", "log", "-", "+", "sqrt"]), inner).map(lambda t: f"{t[0]}({t[1]})"),
+        st.tuples(inner, inner, inner).map(lambda t: f"where({', '.join(t)})"),
+    ),
+    max_leaves=12,
+)
 formulas = st.one_of(
+    right,
+    st.tuples(right, st.integers(0, 40), st.sampled_from(WORDS)).map(lambda t: t[0][: t[1]] + t[2] + t[0][t[1] :]),
     st.lists(st.sampled_from(WORDS), max_size=30).map("".join),
     st.lists(st.sampled_from(WORDS), max_size=30).map(" ".join),
     st.text(max_size=40),
@@ -230,16 +242,15 @@ def test_no_text_crashes_the_parser_or_runs(n, tmp_path, monkeypatch):
                 assert str(error)
             else:
                 parsed.append(text)
-                if len(parsed) <= 50:  # JAX itself compiles when it computes; the parsing is what is watched here
-                    watched_values.append(formula)
+                computable.append(formula)
             try:
                 build_prior(text)
             except SupermodelError:
                 pass
 
-    watched_values = []
+    computable = []
     check()
-    for formula in watched_values:
-        formula(AT)  # whatever parses can be computed
-    assert len(parsed) > n / 100
+    for formula in computable[:: max(1, len(computable) // 50)]:
+        formula(AT)  # whatever parses can be computed; JAX compiles then, so this is not watched
+    assert len(parsed) > n / 20  # it is not all refused at the first letter
     assert not list(tmp_path.iterdir())

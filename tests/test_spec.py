@@ -4,10 +4,11 @@ from importlib import resources
 
 import numpy as np
 import pytest
-from canary import ATTACKS, nothing_runs
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
+
+from canary import ATTACKS, nothing_runs
 from supermodel.errors import SupermodelError
 from supermodel.float64 import float64
 from supermodel.spec import parse_spec, read_spec
@@ -267,6 +268,7 @@ def test_no_file_crashes_the_loader_or_runs(n, tmp_path, monkeypatch):
         'form = "student_t"\ndf = 1\nsigma = 1',
     ):
         parse_spec(spec_of(noise))  # what is imported on first use is imported now
+    parse_spec(SINE, tmp_path)
     loaded = []
 
     @settings(max_examples=n)

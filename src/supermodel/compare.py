@@ -20,7 +20,7 @@ from supermodel.errors import SupermodelError
 from supermodel.models.model import Model
 from supermodel.progress import reporter
 from supermodel.recipe import by_recipe
-from supermodel.result import Comparison, EdgeRecord, checked_odds
+from supermodel.result import Comparison, EdgeRecord, Evidence, checked_odds
 
 
 def compare(
@@ -73,14 +73,14 @@ def evidence(
     checkpoint: str | os.PathLike[str] | None = None,
     executor: Any = None,
     progress: bool | None = None,
-) -> Comparison:
+) -> Evidence:
     """ln Z of a single model, through its Bayes factor against a reference of evidence 1.
 
-    A `Comparison` of one model, named "model": `.log_evidence("model")`, its verdict and its posterior.
+    `.value`, `.error`, `.verdict`, and, as of every comparison, `.posterior("model")`, `.report(...)`.
     """
     check_models({"model": model}, least=1)
     goals = Goals(*_checked_goals(target_error, None, max_evaluations, max_seconds))
-    return _run({"model": model}, data, seed, goals, True, None, checkpoint, executor, progress)
+    return _run({"model": model}, data, seed, goals, True, None, checkpoint, executor, progress, Evidence)
 
 
 def _checked_goals(target_error, decide, max_evaluations, max_seconds):
@@ -94,7 +94,7 @@ def _checked_goals(target_error, decide, max_evaluations, max_seconds):
     return target_error, decide, max_evaluations, max_seconds
 
 
-def _run(models, data, seed, goals: Goals, share, prior_odds, checkpoint, executor, progress) -> Comparison:
+def _run(models, data, seed, goals: Goals, share, prior_odds, checkpoint, executor, progress, kind=Comparison):
     odds = checked_odds(prior_odds or dict.fromkeys(models, 1.0), tuple(models))
     began = time.monotonic()
     run = Run(models, data, seed, share if isinstance(share, bool) else list(share), executor, goals)
@@ -106,15 +106,15 @@ def _run(models, data, seed, goals: Goals, share, prior_odds, checkpoint, execut
                 resume(run, checkpoint)
             run.prepare()
             run.loop()
-            return finish(run, odds, time.monotonic() - began)
+            return finish(run, odds, time.monotonic() - began, kind)
     finally:
         if shown is not None:
             shown.close()
 
 
-def finish(run: Run, prior_odds: Mapping[str, float], seconds: float) -> Comparison:
+def finish(run: Run, prior_odds: Mapping[str, float], seconds: float, kind: Any = Comparison) -> Any:
     """The result of a run, at whatever point it stands."""
-    return Comparison(
+    return kind(
         evidences=run.evidences(),
         verdict=judge(run),
         evaluations={"likelihood": run.evaluations, "gradient": run.gradients},

@@ -159,9 +159,21 @@ class Comparison:
         with np.errstate(invalid="ignore"):
             return self.evidences.log_bayes_factor(first, second)
 
-    def log_evidence(self, name: str) -> Estimate:
-        """ln Z of one model."""
+    def log_evidence(self, name: str | None = None) -> Estimate:
+        """ln Z of one model; the name may be left out where there is only one."""
+        if name is None:
+            if len(self.names) > 1:
+                raise SupermodelError(f"log_evidence() of which model? Name one of {', '.join(map(repr, self.names))}.")
+            name = self.names[0]
         return self.evidences.log_evidence(name)
+
+    def selftest(self) -> Any:
+        """Ask of the models what a referee would: see `supermodel.check`. It calls the likelihoods anew."""
+        from supermodel.selftest import check
+
+        if self.models is None:
+            raise SupermodelError("a result from a file has no models to test; give them to `supermodel.check(models)`.")
+        return check(self.models, self.data, seed=self.seed)
 
     @cached_property
     def probabilities(self) -> dict[str, float]:
@@ -329,6 +341,19 @@ class Comparison:
         from supermodel.export import to_anesthetic
 
         return to_anesthetic(self, model)
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Evidence(Comparison):
+    """ln Z of a single model: `.value`, `.error`, `.verdict`, and all that a `Comparison` has."""
+
+    @property
+    def value(self) -> float:
+        return self.log_evidence().value
+
+    @property
+    def error(self) -> float:
+        return self.log_evidence().error
 
 
 def checked_odds(prior_odds: Mapping[str, float], names: tuple[str, ...]) -> dict[str, float]:

@@ -9,6 +9,7 @@ import numpyro
 import numpyro.distributions as dist
 import pytest
 from scipy.stats import norm
+
 from supermodel import Model, compare, from_bilby, from_log_density, from_numpyro, from_pymc, from_unit_cube, read_spec
 
 TRUTH = 5.0222648001  # ln B(free, fixed) by quadrature
@@ -92,7 +93,9 @@ FORMS = {
 
 
 @pytest.mark.filterwarnings("ignore::FutureWarning", "ignore::UserWarning", "ignore::DeprecationWarning")
-@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize(
+    "form", [pytest.param(f, marks=pytest.mark.slow) if f == "unit cube in jax" else f for f in FORMS]
+)
 def test_every_form_gives_the_exact_answer(form):
     models = {"fixed": FORMS[form](False), "free": FORMS[form](True)}
     result = compare(models, seed=1, target_error=0.05)

@@ -4,6 +4,7 @@ import emcee
 import numpy as np
 import numpyro.distributions as dist
 import pytest
+
 from supermodel.errors import SupermodelError
 from supermodel.models.from_chains import from_chains
 from supermodel.models.model import Model

@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 from scipy import stats
+
 from supermodel.errors import SupermodelError
 from supermodel.models.from_log_density import from_log_density, measure_mass
 from supermodel.models.from_unit_cube import from_unit_cube

@@ -7,6 +7,7 @@ import numpyro
 import numpyro.distributions as dist
 import pytest
 from numpyro.infer.util import potential_energy
+
 from supermodel.errors import SupermodelError
 from supermodel.models.from_log_density import measure_mass
 from supermodel.models.from_numpyro import from_numpyro

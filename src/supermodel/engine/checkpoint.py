@@ -18,6 +18,7 @@ from supermodel.embedding.warp import Warp
 from supermodel.engine.checks import examine
 from supermodel.engine.edge import Block, Edge
 from supermodel.engine.kernels import State, Tuning
+from supermodel.engine.mixture import Mixture
 from supermodel.engine.pilot import Known, Pilot
 from supermodel.engine.run import CHAINS, Arm, Run, canonical
 from supermodel.engine.rungs import Gap
@@ -52,6 +53,8 @@ def write(run: Run, path: str | os.PathLike[str]) -> None:
             "mean": np.asarray(p.warp.mean), "factor": np.asarray(p.warp.factor), "points": p.points,
             "log_joint": p.log_joint,
         }  # fmt: skip
+        if p.mixture is not None:
+            groups[f"pilot{i}"] |= {f"mixture_{name}": value for name, value in p.mixture._asdict().items()}
     for i, arm in enumerate(run.arms):
         groups[f"arm{i}"] = _arm_arrays(arm)
     attrs = {
@@ -59,7 +62,7 @@ def write(run: Run, path: str | os.PathLike[str]) -> None:
         "identity": identity(run),
         "order": [joint.name for joint, _ in run.probes],
         "spent": run.spent,
-        "pilots": [_scalars(p, ("joint", "warp", "points", "log_joint")) for p in run.pilots],
+        "pilots": [_scalars(p, ("joint", "warp", "points", "log_joint", "mixture")) for p in run.pilots],
         "arms": [_arm_attributes(arm) for arm in run.arms],
     }
     save_arrays(path, groups, attrs)
@@ -121,7 +124,8 @@ def resume(run: Run, path: str | os.PathLike[str]) -> bool:
         joint = joints[row.pop("name")]
         notes = [tuple(note) for note in row.pop("notes")]
         warp = Warp(g["mean"], g["factor"])
-        run.pilots.append(Pilot(joint, warp, g["points"], g["log_joint"], notes=notes, **row))
+        hills = Mixture(*(g[f"mixture_{name}"] for name in Mixture._fields)) if "mixture_means" in g else None
+        run.pilots.append(Pilot(joint, warp, g["points"], g["log_joint"], notes=notes, mixture=hills, **row))
     run.spent = attrs["spent"]
     run.arms = [_restored_arm(run, groups[f"arm{i}"], row) for i, row in enumerate(attrs["arms"])]
     return True
@@ -152,7 +156,8 @@ def _same_likelihood(joint: Joint, known: Known, path, executor) -> None:
 def _restored_arm(run: Run, g: dict[str, np.ndarray], row: dict[str, Any]) -> Arm:
     second = None if row["second"] < 0 else row["second"]
     pair = pair_supermodel(run.pilots[row["first"]], None if second is None else run.pilots[second], run.share)
-    edge = Edge(pair, row["kernel"], CHAINS, row["stream"], run.executor)
+    mixture = run.pilots[row["first"]].mixture if second is None else None
+    edge = Edge(pair, row["kernel"], CHAINS, row["stream"], run.executor, mixture)
     edge.state = State(*(g[f"state_{name}"] for name in State._fields))
     edge.calls, edge.evaluations, edge.gradients = row["calls"], row["evaluations"], row["gradients"]
     if "u" in g:

@@ -11,7 +11,8 @@ import numpy as np
 from supermodel.embedding.coordinate import Ladder
 from supermodel.embedding.supermodel import Supermodel
 from supermodel.embedding.warp import Warp
-from supermodel.engine.kernels import Randomness, State, Tuning, crank_nicolson, hamiltonian, randomness
+from supermodel.engine.kernels import Randomness, State, Tuning, crank_nicolson, hamiltonian, hill_jumping, randomness
+from supermodel.engine.mixture import Mixture
 from supermodel.estimation.ladder import LadderFit, multistate, rao_blackwell
 from supermodel.float64 import in_float64
 from supermodel.models.model import Model
@@ -42,9 +43,18 @@ class Edge:
     The compiled block takes warps, rungs, balance and step as arguments: one compilation serves pilot and run.
     """
 
-    def __init__(self, pair: Supermodel, kernel: str, chains: int, stream: int, executor: Any = None):
+    def __init__(
+        self,
+        pair: Supermodel,
+        kernel: str,
+        chains: int,
+        stream: int,
+        executor: Any = None,
+        mixture: Mixture | None = None,
+    ):
         self.pair = pair
-        self.kernel = kernel  # "crank_nicolson" or "hamiltonian"
+        self.kernel = kernel  # "crank_nicolson", "hamiltonian", or "hill_jumping" with a mixture as the reference
+        self.mixture = mixture
         self.chains = chains
         self.stream = stream
         self.executor = executor
@@ -69,8 +79,10 @@ class Edge:
             mine = warp.points(u[:, self.pair.places[k]])
             rest = u[:, self.pair.rest[k]]
             companion = -0.5 * np.sum(rest**2 + np.log(2 * np.pi), axis=1)
-            inner = joint.log_joint_at(mine, self.executor) if self.paid[k] else np.zeros(len(u))
-            columns.append(inner + warp.log_det_value() + companion)
+            if self.paid[k]:
+                columns.append(joint.log_joint_at(mine, self.executor) + warp.log_det_value() + companion)
+            else:
+                columns.append(companion if self.mixture is None else self.mixture.log_density(np, u))
         self.evaluations += self.cost * len(u)
         return np.stack(columns, axis=1)
 
@@ -82,7 +94,10 @@ class Edge:
         pair, n, size = self.pair, self.chains, len(self.pair.names)
 
         def values(u, warps):
-            return jax.vmap(lambda v: pair.log_joints(v, warps))(u)
+            if self.mixture is None:
+                return jax.vmap(lambda v: pair.log_joints(v, warps))(u)
+            first = jax.vmap(lambda v: pair.log_joint(0, v, warps))(u)
+            return jnp.stack([first, self.mixture.log_density(jnp, u)], axis=1)
 
         def with_gradients(u, warps):
             def one(v):
@@ -102,6 +117,9 @@ class Edge:
             def step(state, random):
                 if self.kernel == "hamiltonian":
                     state, accepted = hamiltonian(lambda u: with_gradients(u, warps), state, random, tuning)
+                elif self.kernel == "hill_jumping":
+                    hills = jax.tree.map(jnp.asarray, self.mixture)
+                    state, accepted = hill_jumping(jnp, lambda u: values(u, warps), state, random, tuning, hills)
                 else:
                     state, accepted = crank_nicolson(jnp, lambda u: values(u, warps), state, random, tuning)
                 return state, (state.u, state.log_joints, state.rung, accepted, state.gradients[:, :1])
@@ -145,7 +163,10 @@ class Edge:
         record, accepted = [], []
         for i in range(len(random.kind)):
             step = Randomness(*(numbers[i] for numbers in random))
-            self.state, ok = crank_nicolson(np, self.log_joints_at, self.state, step, tuning)
+            if self.kernel == "hill_jumping":
+                self.state, ok = hill_jumping(np, self.log_joints_at, self.state, step, tuning, self.mixture)
+            else:
+                self.state, ok = crank_nicolson(np, self.log_joints_at, self.state, step, tuning)
             record.append(self.state)
             accepted.append(ok.mean())
         stack = [np.stack([getattr(s, f) for s in record], axis=1) for f in ("u", "log_joints", "rung")]

@@ -1,8 +1,8 @@
 r"""Moves of $(u, \text{rung})$ for a two-model `product` supermodel on a ladder, for all chains at once.
 
 The target at rung m is $\prod_k J_k(u)^{w_{mk}}$. Warped coordinates make every $J_k$ look like $Z_k N(u; 0, I)$, which
-both moves exploit: `crank_nicolson` is exact for that Gaussian at one evaluation a step, `hamiltonian` needs a few
-gradients and pays where the Gaussian is only a rough likeness. $\ln J_k$ (and the gradients) of the current point are
+the moves exploit: `crank_nicolson` is exact for that Gaussian at one evaluation a step, `hamiltonian` needs a few
+gradients and pays where the Gaussian is only a rough likeness, `hill_jumping` serves where there are several hills. $\ln J_k$ (and the gradients) of the current point are
 kept, so a new rung costs nothing: its conditional given $u$ is drawn exactly.
 """
 
@@ -12,6 +12,8 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
+
+from supermodel.engine.mixture import Mixture
 
 
 class State(NamedTuple):
@@ -76,6 +78,27 @@ def crank_nicolson(xp, evaluate: Callable, state: State, random: Randomness, tun
     old = weighted(xp, tuning.table, state.rung, state.log_joints) + 0.5 * xp.sum(state.u**2, axis=1)
     new = weighted(xp, tuning.table, state.rung, log_joints) + 0.5 * xp.sum(proposal**2, axis=1)
     accepted = xp.log(random.accept) < new - old  # NaN and -inf compare false: such proposals are refused
+    u = xp.where(accepted[:, None], proposal, state.u)
+    kept = xp.where(accepted[:, None], log_joints, state.log_joints)
+    rung = draw_rung(xp, random.rung, tuning.table, tuning.log_prior, kept)
+    return State(u, kept, rung, state.gradients), accepted
+
+
+def hill_jumping(
+    xp, evaluate: Callable, state: State, random: Randomness, tuning: Tuning, mixture: Mixture
+) -> tuple[State, Any]:
+    r"""Half of the proposals are drawn from the mixture $r$ and accepted with the ratio of $J / r$; the others are steps of a
+    random walk shaped by one of its hills. The last column of $\ln J_k$ is $\ln r$.
+    """
+    bold = random.kind < BOLD
+    pick = xp.where(bold, random.kind / BOLD, (random.kind - BOLD) / (1.0 - BOLD))
+    jump = mixture.transform(xp, random.normal, pick)
+    walk = state.u + tuning.step * mixture.step(xp, random.normal, pick)
+    proposal = xp.where(bold[:, None], jump, walk)
+    log_joints = evaluate(proposal)
+    old = weighted(xp, tuning.table, state.rung, state.log_joints) - xp.where(bold, state.log_joints[:, -1], 0.0)
+    new = weighted(xp, tuning.table, state.rung, log_joints) - xp.where(bold, log_joints[:, -1], 0.0)
+    accepted = xp.log(random.accept) < new - old
     u = xp.where(accepted[:, None], proposal, state.u)
     kept = xp.where(accepted[:, None], log_joints, state.log_joints)
     rung = draw_rung(xp, random.rung, tuning.table, tuning.log_prior, kept)

@@ -18,7 +18,9 @@ from supermodel.embedding.warp import Warp
 from supermodel.engine.edge import REFERENCE, Edge, no_data_model
 from supermodel.engine.kernels import Tuning
 from supermodel.engine.laplace import Climb, find_modes
-from supermodel.engine.smc import temper
+from supermodel.engine.mixture import Mixture, best_fit
+from supermodel.engine.rungs import independent_acceptance
+from supermodel.engine.smc import Particles, temper
 from supermodel.engine.whiten import by_moments, by_scores, spread, widened
 from supermodel.float64 import in_float64
 from supermodel.models.joint import Joint
@@ -43,6 +45,7 @@ class Pilot:
     n_modes: int = 1
     log_evidence: float = float("nan")  # a rough one, where the pilot gives it
     step: float = 0.0  # of the Hamiltonian pilot
+    mixture: Mixture | None = None  # the reference, in warped coordinates, where one Gaussian is not enough
     acceptance: float = 1.0  # of independent draws from N(0, I) by a chain in the posterior
     notes: list[tuple[str, str]] = field(default_factory=list)
 
@@ -216,16 +219,36 @@ def leapfrogs(step: float) -> int:
     return int(np.clip(np.ceil(1.4 / step), 2, 64))
 
 
+CROWD = 1024  # particles, where a few and one Gaussian are not enough
+
+
 def _tempered(joint, rng, known, evaluations, gradients, executor, chained: Pilot | None = None) -> Pilot:
-    """Particles from the prior; the better of their warp and what went before."""
+    """Particles from the prior and the warp of their moments; many particles and a mixture where that is too rough."""
     d = joint.dimension
     n = BATCH * int(np.ceil((96 + 12 * min(d, 60)) / BATCH))
     particles = temper(joint, rng, n, executor, start=known)
-    evaluations += particles.evaluations
-    warp = by_moments(particles.points)
+    warp, mixture, method = by_moments(particles.points), None, "tempered particles"
     left = spread(particles.log_joint, particles.points, warp)
-    rows = rng.choice(n, BATCH, replace=False)
+    evaluations += particles.evaluations + BATCH
+    if d <= 20 and (left > 1.5 or _acceptance(joint, warp, particles, rng, executor) < 0.3):
+        particles = temper(joint, rng, CROWD, executor)
+        evaluations += particles.evaluations
+        warp = by_moments(particles.points)
+        mixture = best_fit(warp.inverse(particles.points), rng)
+        gap = particles.log_joint - mixture.log_density(np, warp.inverse(particles.points))
+        left = float(np.std(np.clip(gap - np.median(gap), -20, 20)))
+        method += f", {len(mixture.means)} hills"
+    rows = rng.choice(len(particles.points), BATCH, replace=False)
     return Pilot(
-        joint, widened(warp, left), particles.points[rows], particles.log_joint[rows], left, 1.3 * left, "tempered particles",
-        evaluations, gradients, log_evidence=particles.log_evidence,
+        joint, warp if mixture else widened(warp, left), particles.points[rows], particles.log_joint[rows], left,
+        1.3 * left, method, evaluations, gradients, log_evidence=particles.log_evidence, mixture=mixture,
     )  # fmt: skip
+
+
+def _acceptance(joint, warp: Warp, particles: Particles, rng: np.random.Generator, executor) -> float:
+    """How often the posterior would accept an independent draw of the Gaussian."""
+    u = rng.standard_normal((BATCH, joint.dimension))
+    points = warp.points(u)
+    outside = evaluate_in_batches(joint, points, executor) + joint.space.log_prior_at(points) + 0.5 * np.sum(u**2, axis=1)
+    inside = particles.log_joint + 0.5 * np.sum(warp.inverse(particles.points) ** 2, axis=1)
+    return independent_acceptance(inside, outside)

@@ -126,7 +126,7 @@ class Run:
         root = len(self.pilots)
         pairs = [(i, root) for i in range(root)]
         least = 0.05 if root <= 4 else 1.0  # measuring a pair has its price too
-        far = [i for i, p in enumerate(self.pilots) if p.spread > least]
+        far = [i for i, p in enumerate(self.pilots) if p.spread > least and p.mixture is None]
         for i in far:
             for j in far:
                 common = set(self.pilots[i].joint.space.names) & set(self.pilots[j].joint.space.names)
@@ -141,12 +141,20 @@ class Run:
         # A trajectory costs about five gradients; a Crank-Nicolson step is cheaper while it is accepted often enough.
         easy = min(p.acceptance for p in ends) > (0.25 if pair.dimension <= 3 else 0.6)
         kernel = "crank_nicolson" if easy or not compiled else "hamiltonian"
-        edge = Edge(pair, kernel, CHAINS, stream, self.executor)
+        mixture = ends[0].mixture if j is None else None
+        if mixture is not None:
+            kernel = "hill_jumping"
+        edge = Edge(pair, kernel, CHAINS, stream, self.executor, mixture)
         table, prior = place(gap)
         top = len(table) - 1
         table, prior = padded(table, prior)
         steps = [p.step for p in ends if p.step > 0]
-        step = (min(steps) if steps else 0.9 * pair.dimension**-0.25) if kernel == "hamiltonian" else 0.3
+        by_kernel = {
+            "hamiltonian": min(steps, default=0.9 * max(pair.dimension, 1) ** -0.25),
+            "crank_nicolson": 0.3,
+            "hill_jumping": 1.2 * max(pair.dimension, 1) ** -0.5,
+        }
+        step = by_kernel[kernel]
         tuning = Tuning(table, prior, step, leapfrogs(step))
         half = CHAINS // 2
         edge.begin(np.concatenate([starts[0][:half], starts[1][:half]]), np.repeat([top, 0], half))

@@ -12,6 +12,7 @@ import numpy as np
 from supermodel.embedding import warp as warps
 from supermodel.embedding.supermodel import Supermodel
 from supermodel.engine.edge import REFERENCE, no_data_model
+from supermodel.engine.mixture import Mixture
 from supermodel.engine.pilot import BATCH, Pilot, evaluate_in_batches
 from supermodel.engine.rungs import Gap, gap, independent_acceptance
 
@@ -36,13 +37,13 @@ def extended(pair: Supermodel, k: int, x: np.ndarray, rng: np.random.Generator) 
     return u
 
 
-def log_joint_of(pair: Supermodel, k: int, u: np.ndarray, executor=None) -> np.ndarray:
+def log_joint_of(pair: Supermodel, k: int, u: np.ndarray, executor=None, mixture: Mixture | None = None) -> np.ndarray:
     """ln J_k at points of the pair."""
     joint, warp = pair.joints[k], pair.warps[k]
     x = warp.points(u[:, pair.places[k]])
     companion = -0.5 * np.sum(u[:, pair.rest[k]] ** 2 + np.log(2 * np.pi), axis=1)
     if joint.name == REFERENCE:
-        return companion
+        return companion if mixture is None else mixture.log_density(np, u)
     likelihood = evaluate_in_batches(joint, x, executor)
     return likelihood + joint.space.log_prior_at(x) + warp.log_det_value() + companion
 
@@ -58,11 +59,13 @@ def measure(
     j_first = first.log_joint[:n] + log_det + rest  # known already
     u_second = rng.standard_normal((n, pair.dimension)) if second is None else extended(pair, 1, second.points[:n], rng)
     if second is None:
-        j_second = log_joint_of(pair, 1, u_second)
+        if first.mixture is not None:
+            u_second = first.mixture.transform(np, u_second, rng.random(n))
+        j_second = log_joint_of(pair, 1, u_second, mixture=first.mixture)
     else:
         rest = -0.5 * np.sum(u_second[:, pair.rest[1]] ** 2 + np.log(2 * np.pi), axis=1)
         j_second = second.log_joint[:n] + pair.warps[1].log_det_value() + rest
-    across_first = j_first - log_joint_of(pair, 1, u_first, executor)
+    across_first = j_first - log_joint_of(pair, 1, u_first, executor, first.mixture)
     across_second = log_joint_of(pair, 0, u_second, executor) - j_second
     if second is None:
         first.acceptance = independent_acceptance(across_first, across_second)

@@ -20,7 +20,7 @@ from supermodel.estimation.shares import shares
 from supermodel.models.model import Model
 from supermodel.paper import examples, nested_sampling
 from supermodel.paper.examples import LINEAR, SINE, linear_exact
-from supermodel.paper.figures import BLUE, GREEN, INK, ORANGE, RED, canvas, say
+from supermodel.paper.figures import BLUE, GREEN, INK, MUTED, ORANGE, RED, canvas, say
 from supermodel.paper.numbers import Number, Part, Picture, Quoted, measured
 from supermodel.paper.runs import Runs, cost
 from supermodel.paper.sharing import with_companions
@@ -32,26 +32,31 @@ def products(runs: Runs) -> Part:
     sine = runs.sample(product_of_likelihoods("sine"), "product, sine", thin=20)
     positive, truth = product_of_predictions()
     predictions = runs.sample(positive, "product of predictions", thin=20)
-    nodes, integrand = _path()
+    integrand = _path()
     numbers = [Number("G1", "−∫E[ln L₁ − ln L₂] dα, closed form and quadrature", -integrand, exact=LINEAR, tolerance=1e-8, paper=Quoted("future work"))]
     for draws, name, value in ((linear, "linear", LINEAR), (sine, "sine", SINE)):
         for estimator, label in ((path_integral, "path integral"), (mbar, "MBAR")):
-            numbers.append(measured("G1", f"ln B₂₁ by L₁^α L₂^(1−α), {name}, {label}", estimator(draws.thin(max(1, draws.alpha.size // 40_000))).log_bayes_factor("M2", "M1"), value, evaluations=cost(draws)))
+            numbers.append(measured("G1", f"ln B₂₁ by L₁^α L₂^(1−α), {name}, {label}", estimator(draws.thin(max(1, draws.alpha.size // 8_000))).log_bayes_factor("M2", "M1"), value, evaluations=cost(draws)))
     numbers += [
         Number("G1", "smallest second difference of ln Z(α): convex", _convexity(), bounds=(-1e-9, math.inf), remark="p(α) never has an interior maximum."),
         measured("G2", "ln B₂₁ by M₁^α M₂^(1−α), positive predictions", shares(predictions).log_bayes_factor("M2", "M1"), truth, evaluations=cost(predictions), paper=Quoted("future work"),
                  remark="Linear data with priors that keep predictions positive; with the paper's unit priors they are not, and the library refuses."),
     ]  # fmt: skip
-    text = "Geometric instead of arithmetic combinations. On the path between the likelihoods the Bayes factor is an integral (ERRATA 3.5), and no end needs to be sampled well. Rungs are spaced evenly in ln α, because θ₂ leaves its prior at α ≈ 10⁻⁴."
-    return Part("Products of likelihoods and of models", text, numbers, [_figure_path(nodes, linear)])
+    text = "Geometric instead of arithmetic combinations. On the path between the likelihoods the Bayes factor is an integral (ERRATA 3.5), and no end needs to be sampled well. Rungs are even in logit α, because θ₂ leaves its prior at α ≈ 10⁻⁵ already."
+    return Part("Products of likelihoods and of models", text, numbers, [_figure_path(linear)])
 
 
 @cache
 def product_of_likelihoods(example: str) -> Supermodel:
     """The product on rungs: geometric ones for the linear data, even ones for the sine."""
     models = examples.linear_models() if example == "linear" else examples.sine_models()
-    f = np.concatenate([[0.0], np.geomspace(1e-6, 1, 36)]) if example == "linear" else np.linspace(0, 1, 25)
-    rungs = coordinates.Ladder(np.stack([f, 1 - f], axis=1))
+    if example == "linear":
+        # Even in logit alpha, for Z(alpha) is steep at both ends; and balanced, each rung by its own evidence.
+        f = np.concatenate([[0.0], np.geomspace(1e-6, 0.5, 24), 1 - np.geomspace(0.5, 1e-3, 14)[1:], [1.0]])
+        rungs = coordinates.Ladder(np.stack([f, 1 - f], axis=1), -np.array([_at_weight(w)[0] for w in f]))
+    else:
+        f = np.linspace(0, 1, 25)
+        rungs = coordinates.Ladder(np.stack([f, 1 - f], axis=1))
     return Supermodel({n: models[n] for n in ("M1", "M2")}, combine="product", coordinate=rungs, data=examples.data(example))
 
 
@@ -86,40 +91,44 @@ def _at_weight(w: float) -> tuple[float, float]:
     return 0.5 * float(rhs @ mean - np.linalg.slogdet(precision)[1]), -0.5 * (chi[0] - chi[1])
 
 
-def _path() -> tuple[np.ndarray, float]:
-    """Nodes (w, E_w) and the integral, with nodes dense where the integrand is steep: w = (e^s - 1)/S."""
+def _path() -> float:
+    """The integral of E_w, with nodes dense where the integrand is steep: w = (e^s - 1)/S."""
     z, g = np.polynomial.legendre.leggauss(120)
     S = float(exact.combined_model_spike(linear_exact("M1"), (2,)).S[0, 0])
     top = math.log1p(S)
     s = 0.5 * top * (1 + z)
     w = np.expm1(s) / S
     e = np.array([_at_weight(x)[1] for x in w])
-    return np.stack([w, e], axis=1), float(np.sum(0.5 * top * g * np.exp(s) / S * e))
+    return float(np.sum(0.5 * top * g * np.exp(s) / S * e))
 
 
 def _convexity() -> float:
     return float(np.diff([_at_weight(w)[0] for w in np.linspace(0, 1, 41)], 2).min())
 
 
-def _figure_path(nodes: np.ndarray, draws) -> Picture:
+def _figure_path(draws) -> Picture:
     figure, ax = canvas()
-    ax.plot(nodes[:, 0], nodes[:, 0] * -nodes[:, 1], color=BLUE)
+    w = 1 / (1 + np.exp(-np.linspace(-14, 7, 200)))
+    ax.axhline(0, color=MUTED, linewidth=0.8)
+    ax.fill_between(np.linspace(-14, 7, 200), -w * (1 - w) * [_at_weight(x)[1] for x in w], color=BLUE, alpha=0.15, linewidth=0)
+    ax.plot(np.linspace(-14, 7, 200), -w * (1 - w) * [_at_weight(x)[1] for x in w], color=BLUE)
     f = draws.supermodel.coordinate.table[:, 0]
     gap = draws.log_joints[..., 0] - draws.log_joints[..., 1]
-    means = [-f[m] * gap[draws.alpha == m].mean() if np.any(draws.alpha == m) else np.nan for m in range(len(f))]
-    ax.plot(f[1:], means[1:], "o", color=RED, markersize=4)
-    ax.set(xscale="log", xlabel=r"$\alpha$", ylabel=r"$-\alpha\,E_\alpha[\ln L_1 - \ln L_2]$", xlim=(1e-6, 1.2))
-    say(ax, 2e-6, 0.43, "closed form", BLUE)
-    say(ax, 2e-6, 0.38, "Metropolis, rung by rung", RED)
-    say(ax, 2e-6, 0.31, "area under the curve (α on a log scale): ln B₂₁", INK, fontsize=9)
-    caption = "Path sampling on L₁^α L₂^(1−α), linear data: the integrand over ln α. Its area is ln B₂₁."
+    inner = [m for m in range(len(f)) if 0 < f[m] < 1 and np.any(draws.alpha == m)]
+    means = [-f[m] * (1 - f[m]) * gap[draws.alpha == m].mean() for m in inner]
+    ax.plot(np.log(f[inner] / (1 - f[inner])), means, "o", color=RED, markersize=4.5)
+    ax.set(xlabel=r"$\ln[\alpha/(1-\alpha)]$", ylabel=r"$-\alpha(1-\alpha)\,E_\alpha[\ln L_1 - \ln L_2]$", xlim=(-14, 7))
+    say(ax, -3.5, 0.30, "closed form", BLUE)
+    say(ax, -3.5, 0.24, "Metropolis, rung by rung", RED)
+    say(ax, -9.2, 0.12, f"area: ln B₂₁ = {LINEAR:.2f}", INK, fontsize=9.5)
+    caption = "Path sampling on L₁^α L₂^(1−α), linear data: the integrand over logit α. Its area is ln B₂₁."
     return Picture("path", "Product of likelihoods: the path integral", caption, figure)
 
 
 def tempering_and_gradients(runs: Runs) -> Part:
     """A tempered sampler, and HMC beside Metropolis (G3, D11)."""
     s = runs.settings
-    hot = runs.sample(examples.supermodel("linear"), "linear, tempered", sampler="tempered", thin=5, chains=min(16, s.chains), draws=s.hmc)
+    hot = runs.sample(examples.supermodel("linear", tilt=LINEAR), "linear, tempered", sampler="tempered", thin=5, chains=min(16, s.chains), draws=s.hmc)
     balanced = with_companions("posterior")
     walk = runs.sample(balanced, "linear with companions, every step", thin=1, draws=s.hmc)
     hmc = runs.sample(balanced, "linear with companions, HMC", thin=1, sampler="hmc", chains=min(16, s.chains), draws=s.hmc)

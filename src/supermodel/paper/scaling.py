@@ -89,11 +89,13 @@ def measure(runs: Runs) -> list[Point]:
     for d in s.dimensions:
         p = problem(d)
         supermodel = Supermodel(p.models)
-        thin = max(1, d // 4)
-        walk = runs.sample(supermodel, f"{d} shared parameters, Metropolis", thin=thin, draws=max(20, s.scaling_steps // s.chains // thin))
+        thin, chains = max(1, d // 4), min(32, s.chains)
+        draws = max(20, s.scaling_steps // thin)
+        walk = runs.sample(supermodel, f"{d} shared parameters, Metropolis", thin=thin, draws=draws, chains=chains, warmup=2000 + 80 * d)
         points.append(_point("Metropolis", d, walk, thin))
-        hmc = runs.sample(supermodel, f"{d} shared parameters, HMC", sampler="hmc", thin=1, chains=min(16, s.chains), draws=s.hmc)
-        points.append(_point("HMC", d, hmc, 1))
+        if d in s.hmc_dimensions:
+            hmc = runs.sample(supermodel, f"{d} shared parameters, HMC", sampler="hmc", thin=1, chains=min(16, s.chains), draws=s.hmc)
+            points.append(_point("HMC", d, hmc, 1))
         runs.log(f"{d} shared parameters, compare")
         result = compare(p.models, seed=s.seed, target_error=0.1, progress=False)
         points.append(Point("compare", d, result.log_bayes_factor("M2", "M1"), result.evaluations["likelihood"], math.nan))
@@ -132,9 +134,9 @@ def scaling(runs: Runs) -> Part:
         Number("D12", f"ln B₂₁, {p.dimension} shared parameters, {names[p.method]}", p.estimate.value, max(p.estimate.error, 1e-9), problem(p.dimension).log_bayes_factor, evaluations=p.evaluations)
         for p in points
     ]  # fmt: skip
-    top = max(runs.settings.dimensions)
     for method in ("Metropolis", "HMC"):
-        numbers.append(Number("D12", f"τ of the share in steps at {top} parameters, {method}", by[method][-1].tau))
+        last = by[method][-1]
+        numbers.append(Number("D12", f"τ of the share in steps at {last.dimension} parameters, {method}", last.tau))
         numbers.append(Number("D12", f"power of D by which τ grows, {method}", exponent(by[method], "tau"), bounds=(-1.0, 3.0), paper=Quoted("polynomial", holds=True)))
     numbers.append(Number("D12", "power of D by which the cost grows, supermodel.compare", exponent(by["compare"], "needed"), bounds=(-1.0, 3.0)))
     if len(by["nested"]) > 1:

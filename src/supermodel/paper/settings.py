@@ -17,8 +17,9 @@ class Settings:
     repeats: int  # of Monte Carlo checks of an error
     hmc: int  # HMC transitions of each chain
     live: int  # live points of nested sampling; 0 leaves it out
-    dimensions: tuple[int, ...]
-    scaling_steps: int
+    dimensions: tuple[int, ...]  # of the scaling experiment
+    hmc_dimensions: tuple[int, ...]
+    scaling_steps: int  # of each chain
     nested_dimensions: tuple[int, ...]
     chains: int = 64
     seed: int = 2016
@@ -32,6 +33,8 @@ class Settings:
         return max(8, round(self.steps(paper) / thin / (chains or self.chains)))
 
 
-FULL = Settings("full", 1.0, 0, 20_000_000, 250_000, 300, 2000, 500, (2, 5, 10, 20, 50, 100), 4_000_000, (2, 5, 10, 20))
-FAST = Settings("fast", 0.2, 2_000_000, 2_000_000, 67_000, 100, 400, 120, (3, 20, 100), 600_000, (3, 10))
-TINY = Settings("tiny", 0.0, 20_000, 20_000, 4_000, 10, 30, 0, (2, 4), 20_000, (), chains=16)
+FULL = Settings(
+    "full", 1.0, 0, 20_000_000, 250_000, 300, 2000, 500, (2, 5, 10, 20, 50, 100), (2, 5, 10, 20, 50, 100), 60_000, (2, 5, 10, 20)
+)
+FAST = Settings("fast", 0.2, 2_000_000, 2_000_000, 67_000, 100, 400, 120, (3, 20, 100), (3, 20), 7_500, (3, 10))
+TINY = Settings("tiny", 0.0, 20_000, 20_000, 4_000, 10, 30, 0, (2, 4), (2, 4), 500, (), chains=16)
