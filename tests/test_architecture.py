@@ -54,7 +54,7 @@ COMFORT = (
 )
 LAZY = {
     ("result", "selftest"): "a method for comfort: the models of a result, put to the test again",
-    (own, "report"): COMFORT for own in ("result", "ranking", "sensitivity", "drivers", "calibration")
+    **{(own, "report"): COMFORT for own in ("result", "ranking", "sensitivity", "drivers", "calibration")},
 }
 
 # The package itself (`import supermodel`) gathers everything: only those at the right end may lean on it.

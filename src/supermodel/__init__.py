@@ -59,7 +59,6 @@ if TYPE_CHECKING:
     from supermodel.errors import SupermodelError as SupermodelError
     from supermodel.estimation.estimate import Estimate as Estimate
     from supermodel.estimation.estimate import Evidences as Evidences
-    from supermodel.selftest import check as check
     from supermodel.models.from_bilby import from_bilby as from_bilby
     from supermodel.models.from_chains import from_chains as from_chains
     from supermodel.models.from_log_density import from_log_density as from_log_density
@@ -75,6 +74,7 @@ if TYPE_CHECKING:
     from supermodel.result import Comparison as Comparison
     from supermodel.sampling.draws import Draws as Draws
     from supermodel.sampling.sample import sample as sample
+    from supermodel.selftest import check as check
     from supermodel.spec import read_spec as read_spec
     from supermodel.verdict import Verdict as Verdict
 

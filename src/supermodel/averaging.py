@@ -167,6 +167,8 @@ def predictions(
     for name in result.names:
         values = result.posteriors[name].resample(n)
         drawn[name] = predictions_at(result.models[name], values, data, n)
+    size = max(values.shape[1] for values in drawn.values())
+    drawn = {name: np.broadcast_to(values, (n, size)) for name, values in drawn.items()}  # one number for all data
     weights = np.concatenate([np.full(n, p[name] / n) for name in result.names])
     stacked = np.concatenate([drawn[name] for name in result.names])
     seen = weights > 0  # a model without weight may predict NaN for all we care

@@ -147,10 +147,11 @@ def _is_number(value: Any) -> bool:
 def _model(source: Source, where: tuple[str, ...], given: Any, common: Mapping[str, Any], columns: _Columns):
     given = source.table(where, given)
     source.check_keys(where, given, ("mean", "priors", "noise"), required=("mean",))
-    noise_at, noise_given = (("noise",), common)
+    noise_at: tuple[str, ...] = ("noise",)
+    noise_given: Mapping[str, Any] = common
     if "noise" in given:
         noise_at, noise_given = (*where, "noise"), source.table((*where, "noise"), given["noise"])
-    priors = {}
+    priors: dict[str, Any] = {}
     for path, table in (
         ((*where, "priors"), given.get("priors", {})),
         ((*noise_at, "priors"), noise_given.get("priors", {})),

@@ -89,7 +89,7 @@ def _distribution(tree: Call, text: str) -> Any:
                            text, tree.start, tree.end, f"It is {usage}.")  # fmt: skip
     values = {name: constant(nodes[name], text) if name in nodes else defaults[name] for name in family.arguments}
     for name in family.positive:
-        if not values[name] > 0:
+        if not (values[name] or 0.0) > 0:
             node = nodes[name]
             raise FormulaError(
                 f"{name} must be positive; it is {values[name]:g}", text, node.start, node.end, f"It is {usage}."

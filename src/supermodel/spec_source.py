@@ -100,7 +100,7 @@ class Source:
 
     def _sections(self, wanted: Place) -> list[tuple[int, int]]:
         """Lines (header, end) of every [section] of that name; the top is the section of no name."""
-        headers = [(-1, ())]
+        headers: list[tuple[int, Place]] = [(-1, ())]
         for n, line in enumerate(self.lines):
             found = re.match(r"\s*\[+([^\[\]]+)\]", line)
             if found:

@@ -39,7 +39,7 @@ class EdgeReport:
     def is_settled(self) -> bool:
         """Enough has been seen for the error to mean something."""
         calm = max(self.start_z, self.drift_z) < 4.0 and self.disagreement < 3.0
-        return self.ess >= 100 and self.crossings >= 20 and self.rhat < 1.1 and calm
+        return self.ess >= 100 and self.crossings >= 20 and self.rhat < 1.05 and calm
 
     @property
     def is_hopeless(self) -> bool:

@@ -49,6 +49,17 @@ def standard(dimension: int) -> Mixture:
     return Mixture(np.zeros(1), np.zeros((1, dimension)), eye, eye)
 
 
+def defended(dimension: int) -> Mixture:
+    r"""$\frac34 N(0, I) + \frac14 N(0, s^2 I)$, $s = 1 + 1.5/\sqrt d$: the wider hill covers tails heavier than the normal's.
+
+    Rare draws far out would else carry large weights, and an error estimated before the first of them has come is too
+    small; a chain that got there would be held fast.
+    """
+    scale = np.array([1.0, 1.0 + 1.5 / np.sqrt(max(dimension, 1))])[:, None, None]
+    factors = scale * np.eye(dimension)
+    return Mixture(np.log([0.75, 0.25]), np.zeros((2, dimension)), factors, factors / scale**2)
+
+
 def fit(points: np.ndarray, hills: int, rng: np.random.Generator, iterations: int = 60) -> Mixture:
     """Expectation-maximisation from a k-means start, each hill's covariance shrunk towards the whole sample's."""
     from scipy.cluster.vq import kmeans2

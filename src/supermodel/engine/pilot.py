@@ -18,7 +18,7 @@ from supermodel.embedding.warp import Warp
 from supermodel.engine.edge import REFERENCE, Edge, no_data_model
 from supermodel.engine.kernels import Tuning
 from supermodel.engine.laplace import Climb, find_modes
-from supermodel.engine.mixture import Mixture, best_fit
+from supermodel.engine.mixture import Mixture, best_fit, defended
 from supermodel.engine.rungs import independent_acceptance
 from supermodel.engine.smc import Particles, temper
 from supermodel.engine.whiten import by_moments, by_scores, spread, widened
@@ -238,6 +238,8 @@ def _tempered(joint, rng, known, evaluations, gradients, executor, chained: Pilo
         gap = particles.log_joint - mixture.log_density(np, warp.inverse(particles.points))
         left = float(np.std(np.clip(gap - np.median(gap), -20, 20)))
         method += f", {len(mixture.means)} hills"
+    elif d <= 20:
+        mixture = defended(d)
     rows = rng.choice(len(particles.points), BATCH, replace=False)
     return Pilot(
         joint, warp if mixture else widened(warp, left), particles.points[rows], particles.log_joint[rows], left,

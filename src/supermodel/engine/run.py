@@ -20,6 +20,7 @@ from supermodel.estimation.ladder import multistate
 from supermodel.float64 import in_float64
 from supermodel.models.joint import Joint
 from supermodel.models.model import Model
+from supermodel.models.space import Space
 
 CHAINS, STEPS = 16, 16  # one block: few enough that a cheap problem ends early
 
@@ -315,7 +316,10 @@ def canonical(models: Mapping[str, Model], data: Any) -> list[Joint]:
     for model in models.values():
         for name in model.space.names:
             counts[name] = counts.get(name, 0) + 1
-    return [
-        Joint(name, model.reordered(sorted(model.space.names, key=lambda p: (-counts[p], p))), data)
-        for name, model in models.items()
-    ]
+    found = []
+    for name, model in models.items():
+        joint = Joint(name, model.reordered(sorted(model.space.names, key=lambda p: (-counts[p], p))), data)
+        if not joint.is_traceable and isinstance(joint.space, Space):
+            joint = Joint(name, joint.model.with_space(joint.space.with_gaussian_tails()), data)
+        found.append(joint)
+    return found

@@ -16,7 +16,7 @@ from supermodel.models.priors import Quantile
 
 
 @in_float64
-def from_bilby(likelihood: Any, priors: Mapping[str, Any], *, constraint_draws: int = 200_000) -> Model:
+def from_bilby(likelihood: Any, priors: Any, *, constraint_draws: int = 200_000) -> Model:
     """The model of a bilby `Likelihood` and a `PriorDict` (or a dict of bilby priors).
 
     `DeltaFunction` priors are constants. `Constraint` priors cut the prior, which then must be normalised anew: its

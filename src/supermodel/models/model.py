@@ -76,8 +76,12 @@ class Model:
 
     def reordered(self, names: Sequence[str]) -> Model:
         """The same model with its parameters packed in another order."""
+        return self.with_space(self.space.reordered(names))
+
+    def with_space(self, space: Any) -> Model:
+        """The same model in other unconstrained coordinates."""
         twin = copy.copy(self)
-        twin.space = self.space.reordered(names)
+        twin.space = space
         return twin
 
     def with_pilot(self, samples: Mapping[str, Any]) -> Model:

@@ -132,6 +132,67 @@ class Twin:
         return np.nan_to_num(terms.reshape(len(points), -1).sum(axis=1), nan=-np.inf)
 
 
+@dataclass(frozen=True)
+class Quantiles:
+    """Quantiles from below, from above, and the cumulative probability of a family, each with its arguments last."""
+
+    lower: Callable[..., Array]
+    upper: Callable[..., Array]
+    cumulative: Callable[..., Array]
+
+
+def _quantiles() -> dict[str, Quantiles]:
+    """Families whose tails are not Gaussian in their unconstrained coordinate; special functions, so fast."""
+    from scipy import special as sp
+
+    def cauchy_upper(q, m, s):
+        return m + s / np.tan(np.pi * q)
+
+    return {
+        "Uniform": Quantiles(
+            lambda p, a, b: a + (b - a) * p, lambda q, a, b: b - (b - a) * q, lambda x, a, b: (x - a) / (b - a)),
+        "LogUniform": Quantiles(
+            lambda p, a, b: a * (b / a) ** p, lambda q, a, b: b * (a / b) ** q,
+            lambda x, a, b: np.log(x / a) / np.log(b / a)),
+        "HalfNormal": Quantiles(
+            lambda p, s: s * sp.ndtri(0.5 + 0.5 * p), lambda q, s: -s * sp.ndtri(0.5 * q),
+            lambda x, s: 2 * sp.ndtr(x / s) - 1),
+        "Cauchy": Quantiles(
+            lambda p, m, s: m - s / np.tan(np.pi * p), cauchy_upper, lambda x, m, s: 0.5 + np.arctan((x - m) / s) / np.pi),
+        "HalfCauchy": Quantiles(
+            lambda p, s: s * np.tan(0.5 * np.pi * p), lambda q, s: s / np.tan(0.5 * np.pi * q),
+            lambda x, s: 2 * np.arctan(x / s) / np.pi),
+        "Exponential": Quantiles(
+            lambda p, r: -np.log1p(-p) / r, lambda q, r: -np.log(q) / r, lambda x, r: -np.expm1(-r * x)),
+        "Gamma": Quantiles(
+            lambda p, k, r: sp.gammaincinv(k, p) / r, lambda q, k, r: sp.gammainccinv(k, q) / r,
+            lambda x, k, r: sp.gammainc(k, r * x)),
+        "InverseGamma": Quantiles(
+            lambda p, k, s: s / sp.gammainccinv(k, p), lambda q, k, s: s / sp.gammaincinv(k, q),
+            lambda x, k, s: sp.gammaincc(k, s / x)),
+        "Beta": Quantiles(
+            lambda p, a, b: sp.betaincinv(a, b, p), lambda q, a, b: 1 - sp.betaincinv(b, a, q),
+            lambda x, a, b: sp.betainc(a, b, x)),
+        "StudentT": Quantiles(
+            lambda p, v, m, s: m + s * sp.stdtrit(v, p), lambda q, v, m, s: m - s * sp.stdtrit(v, q),
+            lambda x, v, m, s: sp.stdtr(v, (x - m) / s)),
+    }  # fmt: skip
+
+
+def quantiles(distribution: Any) -> tuple[Callable, Callable, Callable] | None:
+    """(ppf, isf, cdf) of a scalar numpyro distribution with other than Gaussian tails; None for any other."""
+    found = twin(distribution)
+    if found is None or found.shape != ():
+        return None
+    while type(distribution).__name__ in ("ExpandedDistribution", "Independent"):
+        distribution = distribution.base_dist
+    entry = _quantiles().get(type(distribution).__name__)
+    if entry is None:
+        return None
+    a = found.arguments
+    return lambda p: entry.lower(p, *a), lambda q: entry.upper(q, *a), lambda x: entry.cumulative(x, *a)
+
+
 def twin(distribution: Any) -> Twin | None:
     """The NumPy twin of a numpyro distribution, or None."""
     shape = tuple(distribution.shape())

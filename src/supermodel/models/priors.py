@@ -21,7 +21,7 @@ import numpy as np
 
 from supermodel.errors import PriorError
 from supermodel.float64 import in_float64
-from supermodel.models.numpy_twin import Twin, twin
+from supermodel.models.numpy_twin import Twin, quantiles, twin
 
 LOG_ROOT_2PI = 0.5 * math.log(2 * math.pi)
 
@@ -53,6 +53,11 @@ class Bijected:
     def twin(self) -> Twin | None:
         """The same prior in NumPy, where it is a common one."""
         return twin(self.distribution)
+
+    def with_gaussian_tails(self) -> Bijected | Quantile:
+        """The same prior through its quantiles, where there are any: then no posterior has tails heavier than N(0, I)."""
+        found = quantiles(self.distribution)
+        return self if found is None else Quantile(found[0], self.description, found[1], found[2])
 
     @property
     def _transform(self):

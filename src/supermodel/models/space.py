@@ -32,6 +32,14 @@ class Space:
         """The same space with its parameters packed in another order."""
         return Space({name: self.priors[name] for name in names})
 
+    def with_gaussian_tails(self) -> Space:
+        """The same parameters in coordinates in which every scalar prior has Gaussian tails, for samplers without gradients.
+
+        Such samplers propose from a Gaussian; a posterior with heavier tails would hold their chains fast, out there.
+        """
+        turn = {name: getattr(prior, "with_gaussian_tails", lambda prior=prior: prior)() for name, prior in self.priors.items()}
+        return Space(turn)
+
     def constrain(self, x) -> dict[str, Any]:
         """Values in the user's coordinates at one point; JAX can trace it."""
         return {name: prior.constrain(x[self.slices[name]]) for name, prior in self.priors.items()}

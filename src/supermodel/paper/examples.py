@@ -77,9 +77,7 @@ def sine_models() -> dict[str, Model]:
     omega, phi = dist.Normal(1.0, 2.0), dist.Normal(0.0, 0.05)
     return {
         "M1": Model({"omega": omega}, predict=lambda p, x: jnp.sin(p["omega"] * x), noise=NOISE),
-        "M2": Model(
-            {"omega": omega, "phi": phi}, predict=lambda p, x: jnp.sin(p["omega"] * x + p["phi"]), noise=NOISE
-        ),
+        "M2": Model({"omega": omega, "phi": phi}, predict=lambda p, x: jnp.sin(p["omega"] * x + p["phi"]), noise=NOISE),
     }
 
 
@@ -134,5 +132,9 @@ def supermodel(
     where = None if combine == "index" else _COORDINATES[coordinate]()
     return Supermodel(
         {name: models[name] for name in ("M1", "M2")},
-        combine=combine, coordinate=where, data=data(example), tilt=(tilt, 0.0), share=share,
-    )  # fmt: skip
+        combine=combine,
+        coordinate=where,
+        data=data(example),
+        tilt=(tilt, 0.0),
+        share=share,
+    )

@@ -15,15 +15,37 @@ BLUE, ORANGE, GREEN, RED, SKY, PURPLE = "#0072b2", "#e69f00", "#009e73", "#d55e0
 INK, MUTED, RULE, PAPER = "#1b1b1d", "#6b6b70", "#e3e3e6", "#fffffe"
 
 STYLE = {
-    "figure.facecolor": PAPER, "axes.facecolor": PAPER, "savefig.facecolor": PAPER,
-    "axes.edgecolor": MUTED, "axes.labelcolor": INK, "text.color": INK, "xtick.color": MUTED, "ytick.color": MUTED,
-    "xtick.labelcolor": INK, "ytick.labelcolor": INK, "axes.linewidth": 0.8,
-    "axes.spines.top": False, "axes.spines.right": False, "axes.grid": False,
-    "grid.color": RULE, "grid.linewidth": 0.8, "axes.axisbelow": True,
-    "font.family": "DejaVu Sans", "font.size": 10, "axes.labelsize": 10.5, "axes.titlesize": 11, "axes.titlelocation": "left",
-    "axes.titleweight": "bold", "lines.linewidth": 2.0, "legend.frameon": False, "legend.fontsize": 9.5,
-    "svg.fonttype": "path", "axes.unicode_minus": True, "xtick.labelsize": 9.5, "ytick.labelsize": 9.5,
-}  # fmt: skip
+    "figure.facecolor": PAPER,
+    "axes.facecolor": PAPER,
+    "savefig.facecolor": PAPER,
+    "axes.edgecolor": MUTED,
+    "axes.labelcolor": INK,
+    "text.color": INK,
+    "xtick.color": MUTED,
+    "ytick.color": MUTED,
+    "xtick.labelcolor": INK,
+    "ytick.labelcolor": INK,
+    "axes.linewidth": 0.8,
+    "axes.spines.top": False,
+    "axes.spines.right": False,
+    "axes.grid": False,
+    "grid.color": RULE,
+    "grid.linewidth": 0.8,
+    "axes.axisbelow": True,
+    "font.family": "DejaVu Sans",
+    "font.size": 10,
+    "axes.labelsize": 10.5,
+    "axes.titlesize": 11,
+    "axes.titlelocation": "left",
+    "axes.titleweight": "bold",
+    "lines.linewidth": 2.0,
+    "legend.frameon": False,
+    "legend.fontsize": 9.5,
+    "svg.fonttype": "path",
+    "axes.unicode_minus": True,
+    "xtick.labelsize": 9.5,
+    "ytick.labelsize": 9.5,
+}
 
 
 def canvas(width: float = 7.0, height: float = 4.2, rows: int = 1, columns: int = 1, **options: Any) -> tuple[Any, Any]:
@@ -49,7 +71,9 @@ def vertical(ax: Any, x: float, text: str, colour: str, height: float = 0.97, **
     ax.axvline(x, color=colour, linestyle=(0, (2, 2)), linewidth=1.6, zorder=1)
     options = {"ha": "left", "va": "top", "fontsize": 9.5} | options
     pad = " " if options["ha"] == "left" else ""
-    ax.text(x, height, pad + text + (" " if not pad else ""), color=colour, transform=ax.get_xaxis_transform(), **options)
+    ax.text(
+        x, height, pad + text + (" " if not pad else ""), color=colour, transform=ax.get_xaxis_transform(), **options
+    )
 
 
 def likelihood_curve(ax: Any, details: dict, colour: str, fill: bool = True) -> None:

@@ -7,7 +7,7 @@ import math
 import numpy as np
 
 from supermodel import exact
-from supermodel.diagnostics import autocorrelation_time, end_bin_counts, thinning
+from supermodel.diagnostics import autocorrelation_time
 from supermodel.estimation.endpoints import histogram
 from supermodel.estimation.line_fit import line_fit
 from supermodel.estimation.precision import sigma_line
@@ -16,7 +16,7 @@ from supermodel.paper import examples
 from supermodel.paper.examples import LINEAR, linear_exact
 from supermodel.paper.figures import BLUE, GREEN, INK, MUTED, RED, canvas, likelihood_curve, say, vertical
 from supermodel.paper.numbers import Number, Part, Picture, Quoted, measured, quoted
-from supermodel.paper.runs import FIGURE_2, PLANS, Runs, alpha_draws, cost, first_part, worst_rhat
+from supermodel.paper.runs import FIGURE_2, Runs, alpha_draws, cost, first_part
 
 
 def figure_1(runs: Runs) -> Part:
@@ -40,14 +40,30 @@ def figure_1(runs: Runs) -> Part:
     low.plot(x, gap, color=INK, linewidth=1.6)
     low.set(xlabel="x", ylabel="(M₁ − M₂)/σ", ylim=(-0.3, 0.3))
     numbers = [
-        Number("D1", "largest difference of the two MAP curves, in σ", float(np.abs(gap).max()), bounds=(0.0, 0.15), paper=Quoted("“so similar”", holds=True)),
-        Number("D1", "noise σ of the data", float(d["sigma"][0]), exact=0.02, tolerance=1e-12, paper=Quoted("0.02", 0.02, 0.0, 0.0)),
-    ]  # fmt: skip
+        Number(
+            "D1",
+            "largest difference of the two MAP curves, in σ",
+            float(np.abs(gap).max()),
+            bounds=(0.0, 0.15),
+            paper=Quoted("“so similar”", holds=True),
+        ),
+        Number(
+            "D1",
+            "noise σ of the data",
+            float(d["sigma"][0]),
+            exact=0.02,
+            tolerance=1e-12,
+            paper=Quoted("0.02", 0.02, 0.0, 0.0),
+        ),
+    ]
     caption = (
-        "Data from a quartic without quadratic term, σ = 0.02, and both maximum-a-posteriori fits. The paper prints no data; this "
+        "Data from a quartic without quadratic term, σ = 0.02, and both maximum-a-posteriori fits. The paper prints "
+        "no data; this "
         "set is a stand-in with every stated feature. Below: the two fits differ by less than 0.15 σ."
     )
-    return Part("Data of the linear example", "", numbers, [Picture("figure_01", "Figure 1: the linear data", caption, figure)])
+    return Part(
+        "Data of the linear example", "", numbers, [Picture("figure_01", "Figure 1: the linear data", caption, figure)]
+    )
 
 
 SOFT = "#a8d0e8"
@@ -61,20 +77,82 @@ def figures_2_and_3(runs: Runs) -> Part:
     estimates = [f.log_bayes_factor("M2", "M1") for f in fits]
     sizes = [d.alpha.size for d in (shorter, longer)]
     numbers = [
-        measured("D8", f"ln B₂₁, f = α, {sizes[0]:,} samples", estimates[0], LINEAR, paper=quoted(4.83, 0.21, 0.19), evaluations=cost(shorter)),
-        measured("D9", f"ln B₂₁, f = α, {sizes[1]:,} samples", estimates[1], LINEAR, paper=quoted(4.91, 0.10), evaluations=cost(longer)),
-        Number("D8", "error of 66 700 independent samples, exact law", float(sigma_line(LINEAR, 6.7e4)), exact=0.209, tolerance=5e-4, paper=Quoted("0.20 (+.21 −.19)", 0.2, 0.01, 0.01)),
-        Number("D9", "error of 250 000 independent samples, exact law", float(sigma_line(LINEAR, 2.5e5)), exact=0.108, tolerance=5e-4, paper=Quoted("0.10", 0.10, 0.01, 0.01)),
-        Number("D9", "ratio of the two errors", math.sqrt(2.5e5 / 6.7e4), exact=1.93, tolerance=5e-3, paper=Quoted("a factor of 2", 2.0, 0.1, 0.1)),
-        Number("D6", "width of the likelihood over the exact law", fits[1].details["nominal"] / float(sigma_line(estimates[1].value, sizes[1])), bounds=(0.8, 1.25)),
-        Number("B7", "best end-bin estimate over the fit: ratio of errors at 6.7e4 samples, exact", _end_bin_penalty(6.7e4), bounds=(1.0, math.inf),
-               remark="Bias and Poisson noise of the bin at α = 1, at the best of all widths. A known form lets all samples speak."),
-        measured("B7", "ln B₂₁ from end bins of width 1/50 on the same chain", histogram(longer, 50).log_bayes_factor("M2", "M1"), _end_bin_value(0.02), evaluations=cost(longer),
-                 remark=f"The exact value for bins of this width, {_end_bin_value(0.02):.2f}, is far from {LINEAR:.2f}: the bin at α = 1 is wider than the feature in it."),
-        measured("G6", "Rao-Blackwell on the same chain, no fit", shares(longer).log_bayes_factor("M2", "M1"), LINEAR, evaluations=cost(longer),
-                 remark="Beyond the paper: the mean share of each draw, from the stored likelihoods (ERRATA 3.4)."),
-    ]  # fmt: skip
-    text = "Metropolis-Hastings on the combined likelihood, thinned by 300; the likelihood of ℓ = ln B₂₁ given the samples, on a grid (eq. 3.2)."
+        measured(
+            "D8",
+            f"ln B₂₁, f = α, {sizes[0]:,} samples",
+            estimates[0],
+            LINEAR,
+            paper=quoted(4.83, 0.21, 0.19),
+            evaluations=cost(shorter),
+        ),
+        measured(
+            "D9",
+            f"ln B₂₁, f = α, {sizes[1]:,} samples",
+            estimates[1],
+            LINEAR,
+            paper=quoted(4.91, 0.10),
+            evaluations=cost(longer),
+        ),
+        Number(
+            "D8",
+            "error of 66 700 independent samples, exact law",
+            float(sigma_line(LINEAR, 6.7e4)),
+            exact=0.209,
+            tolerance=5e-4,
+            paper=Quoted("0.20 (+.21 −.19)", 0.2, 0.01, 0.01),
+        ),
+        Number(
+            "D9",
+            "error of 250 000 independent samples, exact law",
+            float(sigma_line(LINEAR, 2.5e5)),
+            exact=0.108,
+            tolerance=5e-4,
+            paper=Quoted("0.10", 0.10, 0.01, 0.01),
+        ),
+        Number(
+            "D9",
+            "ratio of the two errors",
+            math.sqrt(2.5e5 / 6.7e4),
+            exact=1.93,
+            tolerance=5e-3,
+            paper=Quoted("a factor of 2", 2.0, 0.1, 0.1),
+        ),
+        Number(
+            "D6",
+            "width of the likelihood over the exact law",
+            fits[1].details["nominal"] / float(sigma_line(estimates[1].value, sizes[1])),
+            bounds=(0.8, 1.25),
+        ),
+        Number(
+            "B7",
+            "best end-bin estimate over the fit: ratio of errors at 6.7e4 samples, exact",
+            _end_bin_penalty(6.7e4),
+            bounds=(1.0, math.inf),
+            remark="Bias and Poisson noise of the bin at α = 1, at the best of all widths. A known form lets all "
+            "samples speak.",
+        ),
+        measured(
+            "B7",
+            "ln B₂₁ from end bins of width 1/50 on the same chain",
+            histogram(longer, 50).log_bayes_factor("M2", "M1"),
+            _end_bin_value(0.02),
+            evaluations=cost(longer),
+            remark=f"The exact value for bins of this width, {_end_bin_value(0.02):.2f}, is far from {LINEAR:.2f}: "
+            f"the bin at α = 1 is wider than the feature in it.",
+        ),
+        measured(
+            "G6",
+            "Rao-Blackwell on the same chain, no fit",
+            shares(longer).log_bayes_factor("M2", "M1"),
+            LINEAR,
+            evaluations=cost(longer),
+            remark="Beyond the paper: the mean share of each draw, from the stored likelihoods (ERRATA 3.4).",
+        ),
+    ]
+    text = (
+        "Metropolis-Hastings on the combined likelihood, thinned by 300; the likelihood of ℓ = ln B₂₁ given the "
+        "samples, on a grid (eq. 3.2)."
+    )
     return Part("Combined likelihood, f = α", text, numbers, [_figure_2(fits[0], sizes[0]), _figure_3(fits, sizes)])
 
 
@@ -112,7 +190,14 @@ def _figure_3(fits, sizes) -> Picture:
         grid, curve = -fit.details["grid"], fit.details["curve"]
         half = grid[np.flatnonzero(curve > 0.55 * curve.max())]
         at = half.max() if shift > 0 else half.min()
-        say(ax, at + 0.04 * shift, 0.55 * curve.max(), f"{size:,} samples\n{value}", colour, ha="left" if shift > 0 else "right")
+        say(
+            ax,
+            at + 0.04 * shift,
+            0.55 * curve.max(),
+            f"{size:,} samples\n{value}",
+            colour,
+            ha="left" if shift > 0 else "right",
+        )
     vertical(ax, LINEAR, "analytic", INK, 1.0, va="bottom")
     ax.set(xlabel=r"$\ell = \ln B_{21}$", ylabel="likelihood (normalised)")
     caption = "More samples, a narrower likelihood: a factor of 3.75 in number is one of 1.93 in precision."
@@ -129,63 +214,15 @@ def lahiri(runs: Runs) -> Part:
     spread = math.sqrt(acceptance * (1 - acceptance) / (n / acceptance))
     numbers = [
         Number("D7", "acceptance of Lahiri's method", found.acceptance, spread, acceptance),
-        measured("D7", f"ln B₂₁ from {n:,} exact draws of α", fit, LINEAR, paper=Quoted("“agreed with expectations”", holds=True)),
+        measured(
+            "D7",
+            f"ln B₂₁ from {n:,} exact draws of α",
+            fit,
+            LINEAR,
+            paper=Quoted("“agreed with expectations”", holds=True),
+        ),
     ]
     return Part("Lahiri's method", "Sampling directly from the analytically known line, without a chain.", numbers)
-
-
-def sampling_checks(runs: Runs) -> Part:
-    """Thinning, autocorrelation, convergence of the paper's runs (B10-B14, C4)."""
-    numbers = []
-    thins = {"linear": 300, "sine": 800, "linear exp": 15, "sine exp": 25, "linear blend exp": 10}
-    for name, paper_thin in thins.items():
-        draws = runs[name]
-        tau = autocorrelation_time(draws.alpha)
-        numbers.append(Number("B11", f"τ of α after thinning by {PLANS[name].thin}: {name}", tau, bounds=(0.0, 10.0), paper=Quoted(f"τ < 10 at n = {paper_thin}", holds=True)))
-        numbers.append(Number("B14", f"largest split R̂ over all parameters: {name}", worst_rhat(draws), bounds=(0.0, 1.05), paper=Quoted("R̂ < 1.05", holds=True)))
-    info = runs["linear"].info
-    numbers += [
-        Number("B10", "Metropolis steps per second, all chains together", info["steps_per_second"]),
-        Number("B10", "acceptance", info["acceptance"], bounds=(0.1, 0.6)),
-        _ar1(),
-        Number("B11", "thinning step that the rule τ < 10 finds on an AR(1) chain, τ = 39", float(thinning(_ar1_chain(0.95, 200_000)).step), bounds=(3, 6)),
-        _left_over_correlation(runs),
-    ]  # fmt: skip
-    counts = end_bin_counts(runs["linear"])
-    numbers.append(Number("B7", "samples within 0.01 of α = 1", float(counts["M1"]), bounds=(0.0, 0.01 * runs["linear"].alpha.size), remark="End-point estimates rest on these alone."))
-    text = "The paper thins until τ < 10 and calls the rest independent. That is not independence: it understates the error by √τ."
-    return Part("Sampling, thinning and convergence", text, numbers)
-
-
-def _ar1_chain(rho: float, n: int, seed: int = 0) -> np.ndarray:
-    from scipy.signal import lfilter
-
-    noise = np.random.default_rng(seed).standard_normal((4, n + 1000))
-    return lfilter([math.sqrt(1 - rho**2)], [1, -rho], noise)[:, 1000:]
-
-
-def _ar1() -> Number:
-    rho = 0.9
-    taus = [autocorrelation_time(_ar1_chain(rho, 50_000, seed)) for seed in range(8)]
-    return Number("B12", "autocorrelation time of an AR(1) chain, ρ = 0.9", float(np.mean(taus)), float(np.std(taus, ddof=1) / math.sqrt(8)), (1 + rho) / (1 - rho))
-
-
-def _left_over_correlation(runs: Runs) -> Number:
-    """The spread of the fit over chains of tau about 10, against the error that independence would claim."""
-    from scipy.special import ndtr
-
-    line, supermodel = exact.LineAlpha(-2.0), examples.supermodel("linear")
-    rng = np.random.default_rng(runs.settings.seed)
-    values, claimed, taus = [], [], []
-    for seed in rng.integers(0, 2**31, runs.settings.repeats):
-        alpha = line.ppf(ndtr(_ar1_chain(0.82, 5000, int(seed))))  # the line's own draws, correlated
-        fit = line_fit(alpha_draws(supermodel, alpha.ravel()), n_grid=51)
-        values.append(fit.log_bayes_factor("M2", "M1").value)
-        claimed.append(fit.details["nominal"])
-        taus.append(fit.details["tau"])
-    ratio = float(np.std(values, ddof=1) / np.mean(claimed))
-    return Number("B13", "true error over claimed error, samples with τ ≈ 9 treated as independent", ratio, ratio / math.sqrt(2 * len(values)), math.sqrt(np.mean(taus)),
-                  paper=Quoted("τ < 10 is taken as independent", holds=False), remark="The error of this library is multiplied by √τ of the score (ERRATA 1.4).")  # fmt: skip
 
 
 def linear_p_of_alpha(runs: Runs) -> Part:
@@ -205,8 +242,18 @@ def linear_p_of_alpha(runs: Runs) -> Part:
     expected = np.diff(exact.LineAlpha(-LINEAR).cdf(edges)) * n
     chi2 = float(np.sum((np.histogram(draws.alpha, edges)[0] - expected) ** 2 / expected)) / 39
     tau = autocorrelation_time(draws.alpha)
-    numbers = [Number("B2", "χ²/ν of the sampled α against the exact line, 40 bins", chi2, bounds=(0.0, max(tau, 1.0) * (1 + 4 * math.sqrt(2 / 39))))]
+    numbers = [
+        Number(
+            "B2",
+            "χ²/ν of the sampled α against the exact line, 40 bins",
+            chi2,
+            bounds=(0.0, max(tau, 1.0) * (1 + 4 * math.sqrt(2 / 39))),
+        )
+    ]
     caption = "Posterior of α by the combined likelihood: always a line, whose ends are in the ratio of the evidences."
-    return Part("The posterior of α", "", numbers, [Picture("alpha_line", "Combined likelihood: p(α | D) is a line", caption, figure)])
-
-
+    return Part(
+        "The posterior of α",
+        "",
+        numbers,
+        [Picture("alpha_line", "Combined likelihood: p(α | D) is a line", caption, figure)],
+    )

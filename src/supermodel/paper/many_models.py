@@ -40,14 +40,28 @@ def three_models(runs: Runs) -> Part:
     points = runs.sample(supermodel("simplex"), "three models on a simplex", thin=50)
     z = dict(zip(ORDER, log_evidences(), strict=True))
     numbers = []
-    for row, label, draws, fit in (("A15", "hat functions", hats, piecewise_linear), ("A16", "simplex", points, simplex)):
+    for row, label, draws, fit in (
+        ("A15", "hat functions", hats, piecewise_linear),
+        ("A16", "simplex", points, simplex),
+    ):
         for name, estimator in (("fit to α", fit), ("Rao-Blackwell", shares)):
             found = estimator(draws)
             for a, b in (("M2", "M1"), ("M1", "full")):
-                numbers.append(measured(row, f"ln Z({a}) − ln Z({b}), {label}, {name}", found.log_bayes_factor(a, b), z[a] - z[b], evaluations=cost(draws),
-                                        paper=Quoted("left to future work") if name == "fit to α" and a == "M2" else None))  # fmt: skip
+                numbers.append(
+                    measured(
+                        row,
+                        f"ln Z({a}) − ln Z({b}), {label}, {name}",
+                        found.log_bayes_factor(a, b),
+                        z[a] - z[b],
+                        evaluations=cost(draws),
+                        paper=Quoted("left to future work") if name == "fit to α" and a == "M2" else None,
+                    )
+                )
     numbers += _simplex_mean(runs)
-    text = "One α with the models at 0, 1, 2 and hat functions between, or a point α of the simplex moved by barycentric steps. Both are tilted, since the full quartic is e¹⁰ times less probable than M₂."
+    text = (
+        "One α with the models at 0, 1, 2 and hat functions between, or a point α of the simplex moved by "
+        "barycentric steps. Both are tilted, since the full quartic is e¹⁰ times less probable than M₂."
+    )
     return Part("More than two models", text, numbers, [_figure(hats, points)])
 
 
@@ -61,9 +75,15 @@ def _simplex_mean(runs: Runs) -> list[Number]:
     plain = Supermodel(plain.models, coordinate=plain.coordinate, data=plain.data)
     found = simplex(alpha_draws(plain, alpha)).log_bayes_factor("M2", "M1")
     return [
-        Number("A16", "E[α₁] on the simplex, evidences 1 : e⁻¹ : e⁻²", float(alpha[:, 0].mean()), float(error), float((1 + law.probabilities[0]) / 4)),
+        Number(
+            "A16",
+            "E[α₁] on the simplex, evidences 1 : e⁻¹ : e⁻²",
+            float(alpha[:, 0].mean()),
+            float(error),
+            float((1 + law.probabilities[0]) / 4),
+        ),
         measured("A16", "ln Z₁ − ln Z₂ from those draws", found, 1.0),
-    ]  # fmt: skip
+    ]
 
 
 def _figure(hats, points) -> Picture:
@@ -75,17 +95,30 @@ def _figure(hats, points) -> Picture:
     for x, y, name in zip((0, 1, 2), truth.node_values, ("$M_2$", "$M_1$", "full"), strict=True):
         say(left, x, y + 0.05, name, INK, ha="center", va="bottom")
     say(left, 0.06, 0.1, "Metropolis", GREEN)
-    left.set(xlabel=r"$\alpha$", ylabel=r"$p(\alpha \mid D)$", ylim=(0, 1.22 * truth.node_values.max()), title="hat functions: piecewise linear")
+    left.set(
+        xlabel=r"$\alpha$",
+        ylabel=r"$p(\alpha \mid D)$",
+        ylim=(0, 1.22 * truth.node_values.max()),
+        title="hat functions: piecewise linear",
+    )
     alpha = points.alpha.reshape(-1, 3)[:: max(1, points.alpha[..., 0].size // 2500)]
     corners = np.array([[0, 0], [1, 0], [0.5, 0.866]])
     xy = alpha @ corners
     right.plot(xy[:, 0], xy[:, 1], ".", color=RED, markersize=1.6, alpha=0.5, rasterized=True)
     right.plot(*np.vstack([corners, corners[:1]]).T, color=INK, linewidth=1)
     for (x, y), name, side in zip(corners, ("$M_2$", "$M_1$", "full"), ("right", "left", "center"), strict=True):
-        say(right, x + {"right": -0.03, "left": 0.03, "center": 0}[side], y + (0.05 if side == "center" else 0), name, INK, ha=side)
+        say(
+            right,
+            x + {"right": -0.03, "left": 0.03, "center": 0}[side],
+            y + (0.05 if side == "center" else 0),
+            name,
+            INK,
+            ha=side,
+        )
     right.set(aspect="equal", title="simplex: barycentric moves", xlim=(-0.16, 1.16), ylim=(-0.06, 0.98))
     right.set_axis_off()
-    caption = "Three polynomials in one supermodel. Left: α on a line with hat functions, sampled and exact. Right: samples of α on the simplex."
+    caption = (
+        "Three polynomials in one supermodel. Left: α on a line with hat functions, sampled and exact. Right: "
+        "samples of α on the simplex."
+    )
     return Picture("three_models", "Three models, two constructions", caption, figure)
-
-

@@ -95,7 +95,13 @@ class Number:
         """The exact value, to the digits that matter beside ours, or the bounds."""
         if self.bounds is not None:
             low, high = self.bounds
-            return f"> {plain(low)}" if math.isinf(high) else f"< {plain(high)}" if math.isinf(low) else f"{plain(low)} to {plain(high)}"
+            return (
+                f"> {plain(low)}"
+                if math.isinf(high)
+                else f"< {plain(high)}"
+                if math.isinf(low)
+                else f"{plain(low)} to {plain(high)}"
+            )
         if self.exact is None:
             return ""
         if self.error is None:
@@ -104,15 +110,30 @@ class Number:
 
     def as_dict(self) -> dict[str, Any]:
         """Plain data for numbers.json; what is not finite becomes None."""
-        paper = None if self.paper is None else {"text": self.paper.text, "value": self.paper.value,
-                                                 "plus": self.paper.plus, "minus": self.paper.minus}  # fmt: skip
+        paper = (
+            None
+            if self.paper is None
+            else {
+                "text": self.paper.text,
+                "value": self.paper.value,
+                "plus": self.paper.plus,
+                "minus": self.paper.minus,
+            }
+        )
         return {
-            "row": self.row, "label": self.label, "paper": paper, "exact": _finite(self.exact),
-            "ours": _finite(self.ours), "error": _finite(self.error), "tolerance": self.tolerance,
+            "row": self.row,
+            "label": self.label,
+            "paper": paper,
+            "exact": _finite(self.exact),
+            "ours": _finite(self.ours),
+            "error": _finite(self.error),
+            "tolerance": self.tolerance,
             "bounds": None if self.bounds is None else [_finite(b) for b in self.bounds],
-            "evaluations": self.evaluations, "agrees": self.agrees, "paper_agrees": self.paper_agrees,
+            "evaluations": self.evaluations,
+            "agrees": self.agrees,
+            "paper_agrees": self.paper_agrees,
             "remark": self.remark,
-        }  # fmt: skip
+        }
 
 
 def _finite(value: float | None) -> float | None:

@@ -1,4 +1,4 @@
-"""What the paper leaves to future work: product combinations, tempering, HMC, Rao-Blackwell with a tilt, and costs (Sec. 3.2, 6)."""
+"""What the paper leaves to future work: products, tempering, HMC, and Rao-Blackwell with a tilt (Sec. 3.2, 6)."""
 
 from __future__ import annotations
 
@@ -8,21 +8,20 @@ from functools import cache
 import numpy as np
 
 from supermodel import exact
-from supermodel.compare import compare
 from supermodel.diagnostics import autocorrelation_time
 from supermodel.embedding import coordinate as coordinates
 from supermodel.embedding.supermodel import Supermodel
 from supermodel.estimation.estimate import Estimate
-from supermodel.estimation.line_fit import line_fit
 from supermodel.estimation.path import mbar, path_integral
 from supermodel.estimation.precision import overlap_by_quadrature
 from supermodel.estimation.shares import shares
 from supermodel.models.model import Model
-from supermodel.paper import examples, nested_sampling
+from supermodel.paper import examples
+from supermodel.paper.combined_model import few
 from supermodel.paper.examples import LINEAR, SINE, linear_exact
-from supermodel.paper.figures import BLUE, GREEN, INK, MUTED, ORANGE, RED, canvas, say
+from supermodel.paper.figures import BLUE, INK, MUTED, RED, canvas, say
 from supermodel.paper.numbers import Number, Part, Picture, Quoted, measured
-from supermodel.paper.runs import Runs, cost
+from supermodel.paper.runs import Runs, cost, first_part
 from supermodel.paper.sharing import with_companions
 
 
@@ -33,16 +32,51 @@ def products(runs: Runs) -> Part:
     positive, truth = product_of_predictions()
     predictions = runs.sample(positive, "product of predictions", thin=20)
     integrand = _path()
-    numbers = [Number("G1", "−∫E[ln L₁ − ln L₂] dα, closed form and quadrature", -integrand, exact=LINEAR, tolerance=1e-8, paper=Quoted("future work"))]
+    numbers = [
+        Number(
+            "G1",
+            "−∫E[ln L₁ − ln L₂] dα, closed form and quadrature",
+            -integrand,
+            exact=LINEAR,
+            tolerance=1e-8,
+            paper=Quoted("future work"),
+        )
+    ]
     for draws, name, value in ((linear, "linear", LINEAR), (sine, "sine", SINE)):
         for estimator, label in ((path_integral, "path integral"), (mbar, "MBAR")):
-            numbers.append(measured("G1", f"ln B₂₁ by L₁^α L₂^(1−α), {name}, {label}", estimator(draws.thin(max(1, draws.alpha.size // 8_000))).log_bayes_factor("M2", "M1"), value, evaluations=cost(draws)))
+            numbers.append(
+                measured(
+                    "G1",
+                    f"ln B₂₁ by L₁^α L₂^(1−α), {name}, {label}",
+                    estimator(draws.thin(max(1, draws.alpha.size // 8_000))).log_bayes_factor("M2", "M1"),
+                    value,
+                    evaluations=cost(draws),
+                )
+            )
     numbers += [
-        Number("G1", "smallest second difference of ln Z(α): convex", _convexity(), bounds=(-1e-9, math.inf), remark="p(α) never has an interior maximum."),
-        measured("G2", "ln B₂₁ by M₁^α M₂^(1−α), positive predictions", shares(predictions).log_bayes_factor("M2", "M1"), truth, evaluations=cost(predictions), paper=Quoted("future work"),
-                 remark="Linear data with priors that keep predictions positive; with the paper's unit priors they are not, and the library refuses."),
-    ]  # fmt: skip
-    text = "Geometric instead of arithmetic combinations. On the path between the likelihoods the Bayes factor is an integral (ERRATA 3.5), and no end needs to be sampled well. Rungs are even in logit α, because θ₂ leaves its prior at α ≈ 10⁻⁵ already."
+        Number(
+            "G1",
+            "smallest second difference of ln Z(α): convex",
+            _convexity(),
+            bounds=(-1e-9, math.inf),
+            remark="p(α) never has an interior maximum.",
+        ),
+        measured(
+            "G2",
+            "ln B₂₁ by M₁^α M₂^(1−α), positive predictions",
+            shares(few(predictions)).log_bayes_factor("M2", "M1"),
+            truth,
+            evaluations=cost(predictions),
+            paper=Quoted("future work"),
+            remark="Linear data with priors that keep predictions positive; with the paper's unit priors they are "
+            "not, and the library refuses.",
+        ),
+    ]
+    text = (
+        "Geometric instead of arithmetic combinations. On the path between the likelihoods the Bayes factor is an "
+        "integral (ERRATA 3.5), and no end needs to be sampled well. Rungs are even in logit α, because θ₂ leaves "
+        "its prior at α ≈ 10⁻⁵ already."
+    )
     return Part("Products of likelihoods and of models", text, numbers, [_figure_path(linear)])
 
 
@@ -57,7 +91,9 @@ def product_of_likelihoods(example: str) -> Supermodel:
     else:
         f = np.linspace(0, 1, 25)
         rungs = coordinates.Ladder(np.stack([f, 1 - f], axis=1))
-    return Supermodel({n: models[n] for n in ("M1", "M2")}, combine="product", coordinate=rungs, data=examples.data(example))
+    return Supermodel(
+        {n: models[n] for n in ("M1", "M2")}, combine="product", coordinate=rungs, data=examples.data(example)
+    )
 
 
 @cache
@@ -73,7 +109,9 @@ def product_of_predictions() -> tuple[Supermodel, float]:
         priors = {f"theta{k}": dist.Normal(means[k], sds[k]) for k in powers}
         models[name] = Model(priors, predict=examples._with_powers(powers), noise=examples.NOISE)
         mean, sd = (np.array([table[k] for k in powers]) for table in (means, sds))
-        evidences[name] = exact.LinearGaussian(exact.polynomial(d["x"], powers), d["y"], d["sigma"], sd**2, mean).log_evidence
+        evidences[name] = exact.LinearGaussian(
+            exact.polynomial(d["x"], powers), d["y"], d["sigma"], sd**2, mean
+        ).log_evidence
     rungs = coordinates.ladder(12, 2.0)
     return Supermodel(models, combine="blend_product", coordinate=rungs, data=d), evidences["M2"] - evidences["M1"]
 
@@ -110,14 +148,18 @@ def _figure_path(draws) -> Picture:
     figure, ax = canvas()
     w = 1 / (1 + np.exp(-np.linspace(-14, 7, 200)))
     ax.axhline(0, color=MUTED, linewidth=0.8)
-    ax.fill_between(np.linspace(-14, 7, 200), -w * (1 - w) * [_at_weight(x)[1] for x in w], color=BLUE, alpha=0.15, linewidth=0)
+    ax.fill_between(
+        np.linspace(-14, 7, 200), -w * (1 - w) * [_at_weight(x)[1] for x in w], color=BLUE, alpha=0.15, linewidth=0
+    )
     ax.plot(np.linspace(-14, 7, 200), -w * (1 - w) * [_at_weight(x)[1] for x in w], color=BLUE)
     f = draws.supermodel.coordinate.table[:, 0]
     gap = draws.log_joints[..., 0] - draws.log_joints[..., 1]
     inner = [m for m in range(len(f)) if 0 < f[m] < 1 and np.any(draws.alpha == m)]
     means = [-f[m] * (1 - f[m]) * gap[draws.alpha == m].mean() for m in inner]
     ax.plot(np.log(f[inner] / (1 - f[inner])), means, "o", color=RED, markersize=4.5)
-    ax.set(xlabel=r"$\ln[\alpha/(1-\alpha)]$", ylabel=r"$-\alpha(1-\alpha)\,E_\alpha[\ln L_1 - \ln L_2]$", xlim=(-14, 7))
+    ax.set(
+        xlabel=r"$\ln[\alpha/(1-\alpha)]$", ylabel=r"$-\alpha(1-\alpha)\,E_\alpha[\ln L_1 - \ln L_2]$", xlim=(-14, 7)
+    )
     say(ax, -3.5, 0.30, "closed form", BLUE)
     say(ax, -3.5, 0.24, "Metropolis, rung by rung", RED)
     say(ax, -9.2, 0.12, f"area: ln B₂₁ = {LINEAR:.2f}", INK, fontsize=9.5)
@@ -128,19 +170,52 @@ def _figure_path(draws) -> Picture:
 def tempering_and_gradients(runs: Runs) -> Part:
     """A tempered sampler, and HMC beside Metropolis (G3, D11)."""
     s = runs.settings
-    hot = runs.sample(examples.supermodel("linear", tilt=LINEAR), "linear, tempered", sampler="tempered", thin=5, chains=min(16, s.chains), draws=s.hmc)
+    hot = runs.sample(
+        examples.supermodel("linear", tilt=LINEAR),
+        "linear, tempered",
+        sampler="tempered",
+        thin=5,
+        chains=min(16, s.chains),
+        draws=s.hmc,
+    )
     balanced = with_companions("posterior")
     walk = runs.sample(balanced, "linear with companions, every step", thin=1, draws=s.hmc)
-    hmc = runs.sample(balanced, "linear with companions, HMC", thin=1, sampler="hmc", chains=min(16, s.chains), draws=s.hmc)
+    hmc = runs.sample(
+        balanced, "linear with companions, HMC", thin=1, sampler="hmc", chains=min(16, s.chains), draws=s.hmc
+    )
     taus = [autocorrelation_time(d.alpha) for d in (walk, hmc)]
     numbers = [
-        measured("G3", "ln B₂₁, tempered sampler", shares(hot).log_bayes_factor("M2", "M1"), LINEAR, evaluations=cost(hot), paper=Quoted("may simplify the sampling")),
+        measured(
+            "G3",
+            "ln B₂₁, tempered sampler",
+            shares(hot).log_bayes_factor("M2", "M1"),
+            LINEAR,
+            evaluations=cost(hot),
+            paper=Quoted("may simplify the sampling"),
+        ),
         measured("D11", "ln B₂₁, HMC", shares(hmc).log_bayes_factor("M2", "M1"), LINEAR, evaluations=cost(hmc)),
-        Number("D11", "τ of α per sample, Metropolis over HMC", taus[0] / taus[1], bounds=(1.0, math.inf), paper=Quoted("HMC reduces correlations", holds=True),
-               remark=f"τ = {taus[0]:.0f} steps against {taus[1]:.1f} transitions, θ₂ kept in place by a companion. Without one θ₂ is 170 times wider in M₂ than in M₁, no step size suits both, and HMC gains nothing."),
-        Number("D11", "τ in likelihood evaluations, Metropolis over HMC", taus[0] / (taus[1] * cost(hmc) / hmc.alpha.size / 2), remark="The paper's caveat: each transition costs many gradients."),
-    ]  # fmt: skip
-    return Part("Other samplers", "Parallel tempering, and Hamiltonian Monte Carlo with gradients of ln L_S by automatic differentiation.", numbers)
+        Number(
+            "D11",
+            "τ of α per sample, Metropolis over HMC",
+            taus[0] / taus[1],
+            bounds=(1.0, math.inf),
+            paper=Quoted("HMC reduces correlations", holds=True),
+            remark=f"τ = {taus[0]:.0f} steps against {taus[1]:.1f} transitions, θ₂ kept in place by a companion. "
+            f"Without one θ₂ is 170 times wider in M₂ than in M₁, no step size suits both, and HMC gains "
+            f"nothing.",
+        ),
+        Number(
+            "D11",
+            "τ in likelihood evaluations, Metropolis over HMC",
+            taus[0] / (taus[1] * cost(hmc) / hmc.alpha.size / 2),
+            remark="The paper's caveat: each transition costs many gradients.",
+        ),
+    ]
+    return Part(
+        "Other samplers",
+        "Parallel tempering, and Hamiltonian Monte Carlo with gradients of ln L_S by automatic differentiation.",
+        numbers,
+    )
 
 
 def rao_blackwell(runs: Runs) -> Part:
@@ -150,96 +225,55 @@ def rao_blackwell(runs: Runs) -> Part:
         draws = runs[name]
         found = shares(draws)
         estimate = found.log_bayes_factor("M2", "M1")
-        numbers.append(measured("G6", f"ln B₂₁, Rao-Blackwell, tilt η = ℓ, {name.split()[0]}", estimate, truth, evaluations=cost(draws)))
-        w = np.exp(draws.log_joints[..., 0] + draws.supermodel.tilt[0] - np.logaddexp(draws.log_joints[..., 0] + draws.supermodel.tilt[0], draws.log_joints[..., 1]))
+        numbers.append(
+            measured(
+                "G6", f"ln B₂₁, Rao-Blackwell, tilt η = ℓ, {name.split()[0]}", estimate, truth, evaluations=cost(draws)
+            )
+        )
+        w = np.exp(
+            draws.log_joints[..., 0]
+            + draws.supermodel.tilt[0]
+            - np.logaddexp(draws.log_joints[..., 0] + draws.supermodel.tilt[0], draws.log_joints[..., 1])
+        )
         p = w.mean()
-        numbers.append(Number("G6", f"σ√N of independent draws, {name.split()[0]}", float(w.std() / (p * (1 - p))), exact=expected, tolerance=0.03 * expected, decimals=3))
+        numbers.append(
+            Number(
+                "G6",
+                f"σ√N of independent draws, {name.split()[0]}",
+                float(w.std() / (p * (1 - p))),
+                exact=expected,
+                tolerance=0.03 * expected,
+                decimals=3,
+            )
+        )
     first = lambda t: examples.sine_log_joint(t[:, :1]) + examples.normal(t[:, 1:], 0.0, 0.05)  # noqa: E731
     box = np.array([[0.9, 1.1], [-0.3, 0.3]])
     for tilt, value in ((0.0, 10.539), (2.0, 4.359)):
         found = overlap_by_quadrature(first, examples.sine_log_joint, box, tilt=tilt, tolerance=1e-7)
-        numbers.append(Number("G6", f"σ√N by quadrature, sine, tilt {tilt:g}", found.sigma_sqrt_n, exact=value, tolerance=6e-4))
+        numbers.append(
+            Number("G6", f"σ√N by quadrature, sine, tilt {tilt:g}", found.sigma_sqrt_n, exact=value, tolerance=6e-4)
+        )
     adaptive = _adaptive_tilt(runs)
-    numbers.append(measured("G6", "ln B₂₁ with a tilt found on the way, linear", adaptive[0], LINEAR, evaluations=adaptive[1], remark="Three rounds, each tilted by the answer of the one before; no knowledge of ℓ beforehand."))
-    text = "Beyond the paper: sample θ with α integrated out, and average the share of M₁ in each draw. With the tilt at ℓ, σ√N is 2 instead of 54."
+    numbers.append(
+        measured(
+            "G6",
+            "ln B₂₁ with a tilt found on the way, linear",
+            adaptive[0],
+            LINEAR,
+            evaluations=adaptive[1],
+            remark="A tenth of the untilted chain gives the tilt; no knowledge of ℓ beforehand.",
+        )
+    )
+    text = (
+        "Beyond the paper: sample θ with α integrated out, and average the share of M₁ in each draw. With the "
+        "tilt at ℓ, σ√N is 2 instead of 54."
+    )
     return Part("Rao-Blackwell with a tilt", text, numbers)
 
 
 def _adaptive_tilt(runs: Runs) -> tuple[Estimate, int]:
-    tilt, spent, found = 0.0, 0, Estimate(math.nan, math.nan)
-    steps = runs.settings.own // 4
-    base = with_companions("posterior")
-    for round_ in range(3):
-        supermodel = Supermodel(base.models, data=base.data, tilt=(tilt, 0.0), companions=_same_companion())
-        draws = runs.sample(supermodel, f"tilt, round {round_ + 1}", thin=10, draws=max(8, steps // 10 // runs.settings.chains))
-        found, spent = shares(draws).log_bayes_factor("M2", "M1"), spent + cost(draws)
-        tilt = found.value
-    return found, spent
-
-
-def _same_companion():
-    import numpyro.distributions as dist
-
-    from supermodel.paper.sharing import companion
-
-    q = companion("posterior")
-    return {"theta2": dist.Normal(q.mean, q.sd)}
-
-
-def costs(runs: Runs) -> Part:
-    """What each method pays in likelihood evaluations for the same answer (D10)."""
-    rows: list[tuple[str, Estimate, int, str]] = []
-    for name, estimator, label in (
-        ("linear", line_fit, "paper: f = α, line fit"), ("linear exp", line_fit, "paper: f = e^α, fit"),
-        ("linear", shares, "f = α, Rao-Blackwell"), ("linear tilt", shares, "tilted, Rao-Blackwell"),
-        ("linear blend", None, "combined model, Rao-Blackwell"),
-    ):  # fmt: skip
-        if estimator is None:
-            from supermodel.paper.combined_model import few
-
-            draws = runs[name]
-            rows.append((label, shares(few(draws)).log_bayes_factor("M2", "M1"), cost(draws), BLUE))
-        else:
-            draws = runs[name]
-            rows.append((label, estimator(draws).log_bayes_factor("M2", "M1"), cost(draws), RED if label.startswith("paper") else BLUE))
-    numbers = []
-    nested = nested_sampling.linear(runs)
-    if nested is not None:
-        value = Estimate(nested["M2"].log_evidence.value - nested["M1"].log_evidence.value, math.hypot(nested["M1"].log_evidence.error, nested["M2"].log_evidence.error))
-        calls = nested["M1"].evaluations + nested["M2"].evaluations
-        rows.append(("nested sampling (dynesty)", value, calls, GREEN))
-        numbers.append(measured("D10", "ln B₂₁ by nested sampling, linear", value, LINEAR, evaluations=calls))
-    for example, truth in (("linear", LINEAR), ("sine", SINE)):
-        models = examples.linear_models() if example == "linear" else examples.sine_models()
-        runs.log(f"supermodel.compare, {example}")
-        result = compare({n: models[n] for n in ("M1", "M2")}, examples.data(example), seed=runs.settings.seed, target_error=0.02, progress=False)
-        found = result.log_bayes_factor("M2", "M1")
-        if example == "linear":
-            rows.append(("supermodel.compare", found, result.evaluations["likelihood"], ORANGE))
-        numbers.append(Number("D10", f"ln B₂₁ by supermodel.compare, {example}", found.value, found.error, truth, tolerance=1e-9, evaluations=result.evaluations["likelihood"], remark="The library's own engine: each model whitened by a pilot, then a balanced path."))
-    scaled = {label: n * (e.error / 0.1) ** 2 for label, e, n, _ in rows}
-    for label, e, n, _ in rows:
-        needed = scaled[label]
-        numbers.append(Number("D10", f"evaluations for σ = 0.1: {label}", needed if label != "supermodel.compare" else float(n), remark="As run; its error is already far below 0.1." if label == "supermodel.compare" else ""))
-    if nested is not None:
-        ratio = scaled["paper: f = α, line fit"] / scaled["nested sampling (dynesty)"]
-        numbers.append(Number("D10", "combined likelihood with line fit over nested sampling", ratio, bounds=(1.0, math.inf), paper=Quoted("significantly slower than nested sampling", holds=True)))
-    text = "Likelihood evaluations (runs of one model at one point) for an error of 0.1 in ln B₂₁, from each run's own error and cost, linear data."
-    return Part("What it costs", text, numbers, [_figure_costs(rows, scaled)])
-
-
-def _figure_costs(rows, scaled) -> Picture:
-    figure, ax = canvas(7.4, 3.8)
-    for i, (label, e, n, colour) in enumerate(reversed(rows)):
-        x = n if label == "supermodel.compare" else scaled[label]
-        ax.plot([1e3, x], [i, i], color=colour, linewidth=1.2, alpha=0.5)
-        ax.plot(x, i, "o", color=colour, markersize=7)
-        say(ax, x * 1.5, i, f"{x:.1e}".replace("e+0", " × 10^").replace("e+", " × 10^") if x >= 1e3 else f"{x:.0f}", INK, fontsize=9)
-    ax.set_yticks(range(len(rows)), [r[0] for r in reversed(rows)])
-    ax.set(xscale="log", xlabel="likelihood evaluations for σ(ln B₂₁) = 0.1", xlim=(1e3, max(2e9, 10 * max(scaled.values()))), ylim=(-0.6, len(rows) - 0.4))
-    ax.tick_params(axis="y", length=0)
-    ax.spines["left"].set_visible(False)
-    caption = "Cost of ln B₂₁ ± 0.1 on the linear data. Red: the paper's estimators; blue: the same chains read by Rao-Blackwell; orange: this library's engine."
-    return Picture("costs", "Likelihood evaluations for the same answer", caption, figure)
-
-
+    """The untilted chain gives a first answer, which is the tilt of a second, short one."""
+    pilot = first_part(runs["linear"], 0.1)
+    tilt = round(shares(pilot).log_bayes_factor("M2", "M1").value, 1)
+    draws = runs.sample(examples.supermodel("linear", tilt=tilt), f"tilt of {tilt}", thin=50)
+    return shares(draws).log_bayes_factor("M2", "M1"), cost(pilot) + cost(draws)

@@ -22,28 +22,86 @@ def laws(runs: Runs) -> Part:
     """sigma sqrt(N) of every choice of f, and the planner (B8, B9, A11, A12, G4)."""
     numbers = [
         Number("B8", "σ√N at ℓ = 4.88, f = α, exact", float(precision.sigma_line(-L, 1)), exact=54.15, tolerance=6e-3),
-        Number("A11", "σ√N at ℓ = 4.88, discrete index", 1 / math.sqrt(precision.information_index(-L)), exact=11.56, tolerance=6e-3),
-        Number("B9", "independent samples for σ = 0.17 at ℓ = 4.88", float(precision.samples_needed(-L, 0.17)), exact=101443, tolerance=0, paper=Quoted("of order 10⁵", 1e5, 1e5, 5e4)),
-    ]  # fmt: skip
+        Number(
+            "A11",
+            "σ√N at ℓ = 4.88, discrete index",
+            1 / math.sqrt(precision.information_index(-L)),
+            exact=11.56,
+            tolerance=6e-3,
+        ),
+        Number(
+            "B9",
+            "independent samples for σ = 0.17 at ℓ = 4.88",
+            float(precision.samples_needed(-L, 0.17)),
+            exact=101443,
+            tolerance=0,
+            paper=Quoted("of order 10⁵", 1e5, 1e5, 5e4),
+        ),
+    ]
     for l, ratio in ((0, 3.464), (1, 3.228), (2, 2.722), (3, 2.233), (4.88, 1.621), (8, 1.153), (10, 1.000)):
         found = float(precision.sigma_line(-l, 1) / precision.paper_law(-l, 1))
-        numbers.append(Number("B8", f"exact σ over the paper's 1/(√N c(2−c)), ℓ = {l}", found, exact=ratio, tolerance=6e-4,
-                              paper=Quoted("constant", holds=False) if l == 10 else None,
-                              remark="(2.8) is right in N, but its “constant” falls from 3.46 to 1 as ℓ grows." if l == 10 else ""))  # fmt: skip
+        numbers.append(
+            Number(
+                "B8",
+                f"exact σ over the paper's 1/(√N c(2−c)), ℓ = {l}",
+                found,
+                exact=ratio,
+                tolerance=6e-4,
+                paper=Quoted("constant", holds=False) if l == 10 else None,
+                remark="(2.8) is right in N, but its “constant” falls from 3.46 to 1 as ℓ grows." if l == 10 else "",
+            )
+        )
     for k, value in ((2, 44.3), (5, 25.8), (10, 16.2), (20, 13.3), (50, 12.2), (200, 11.7)):
         found = 1 / math.sqrt(precision.information(-L, exact.steep(k)))
         numbers.append(Number("A12", f"σ√N, tanh of sharpness {k}", found, exact=value, tolerance=0.06))
-    for cutoff, value in ((-10, 201.7), (-8, 178.6), (-6, 152.2), (-4, 120.2), (-2, 77.6), (-1, 48.2), (-0.1, 10.27), (-0.02, 6.27)):
+    for cutoff, value in (
+        (-10, 201.7),
+        (-8, 178.6),
+        (-6, 152.2),
+        (-4, 120.2),
+        (-2, 77.6),
+        (-1, 48.2),
+        (-0.1, 10.27),
+        (-0.02, 6.27),
+    ):
         found = 1 / math.sqrt(precision.information_exponential(-L, cutoff))
-        numbers.append(Number("F9", f"σ√N, e^α on [{cutoff}, 0]", found, exact=value, tolerance=0.06 if cutoff < -0.5 else 6e-3,
-                              paper=Quoted("longer needs more samples", holds=True) if cutoff == -10 else None))  # fmt: skip
+        numbers.append(
+            Number(
+                "F9",
+                f"σ√N, e^α on [{cutoff}, 0]",
+                found,
+                exact=value,
+                tolerance=0.06 if cutoff < -0.5 else 6e-3,
+                paper=Quoted("longer needs more samples", holds=True) if cutoff == -10 else None,
+            )
+        )
     best = precision.optimum_cutoff(-L)
     numbers += [
-        Number("F9", "best cut-off Λ at ℓ = 4.88", best.cutoff, exact=-0.0192, tolerance=6e-5, remark="Usable only with the exact form of the density."),
+        Number(
+            "F9",
+            "best cut-off Λ at ℓ = 4.88",
+            best.cutoff,
+            exact=-0.0192,
+            tolerance=6e-5,
+            remark="Usable only with the exact form of the density.",
+        ),
         Number("F9", "σ√N there", best.sigma_sqrt_n, exact=6.270, tolerance=6e-4),
-        Number("G4", "σ√N, f = α with tilt η = ℓ", 1 / math.sqrt(precision.information(-L, tilt=L)), exact=3.464, tolerance=6e-4, remark="A tilt moves the wall: ℓ is replaced by ℓ − η."),
-        Number("G4", "σ√N, f = α²", 1 / math.sqrt(precision.information(-L, lambda a: a**2)), exact=_power_law(), tolerance=1e-4),
-    ]  # fmt: skip
+        Number(
+            "G4",
+            "σ√N, f = α with tilt η = ℓ",
+            1 / math.sqrt(precision.information(-L, tilt=L)),
+            exact=3.464,
+            tolerance=6e-4,
+            remark="A tilt moves the wall: ℓ is replaced by ℓ − η.",
+        ),
+        Number(
+            "G4",
+            "σ√N, f = α²",
+            1 / math.sqrt(precision.information(-L, lambda a: a**2)),
+            exact=_power_law(),
+            tolerance=1e-4,
+        ),
+    ]
     text = "Each choice of f(α) has an exact law σ = 1/√(N I), I = Var[w(α)], w the share of M₁ (ERRATA 3.1)."
     return Part("The precision law", text, numbers, [_figure_of_laws(), _figure_of_cutoffs()])
 
@@ -67,15 +125,28 @@ def _figure_of_laws() -> Picture:
         ("index", 1 / np.sqrt(precision.information_index(-l)), GREEN, "-"),
         ("f = α, tilted by η = ℓ", np.full_like(l, math.sqrt(12)), RED, "-"),
     )
-    for name, values, colour, style in curves:
+    for _, values, colour, style in curves:
         ax.plot(l, values, color=colour, linestyle=style)
-    for name, x, y, colour in (("$e^\\alpha$ on [−4, 0]", 6.6, 1.6e3, PURPLE), ("f = α", 7.1, 105, BLUE), ("paper's law × 1", 3.0, 2.1, MUTED),
-                               ("$e^\\alpha$, labels swapped", 8.3, 160, ORANGE), ("index", 8.3, 36, GREEN), ("f = α, tilted by η = ℓ", 6.4, 2.6, RED)):  # fmt: skip
+    for name, x, y, colour in (
+        ("$e^\\alpha$ on [−4, 0]", 6.6, 1.6e3, PURPLE),
+        ("f = α", 7.1, 105, BLUE),
+        ("paper's law × 1", 3.0, 2.1, MUTED),
+        ("$e^\\alpha$, labels swapped", 8.3, 160, ORANGE),
+        ("index", 8.3, 36, GREEN),
+        ("f = α, tilted by η = ℓ", 6.4, 2.6, RED),
+    ):
         say(ax, x, y, name, colour, ha="right" if name.startswith("$e^\\alpha$ on") else "left")
-    ax.set(yscale="log", xlabel=r"$\ell = \ln B_{21}$", ylabel=r"$\sigma\,\sqrt{N}$ of $\ell$", xlim=(0, 10), ylim=(0.8, 2e4))
+    ax.set(
+        yscale="log",
+        xlabel=r"$\ell = \ln B_{21}$",
+        ylabel=r"$\sigma\,\sqrt{N}$ of $\ell$",
+        xlim=(0, 10),
+        ylim=(0.8, 2e4),
+    )
     ax.grid(axis="y")
     caption = (
-        "Error of ln B₂₁ per square root of the number of independent samples of α. The paper's proportionality (dashed) is no law in "
+        "Error of ln B₂₁ per square root of the number of independent samples of α. The paper's proportionality "
+        "(dashed) is no law in "
         "ℓ. The wall at large ℓ belongs to the choice of f: a tilt removes it."
     )
     return Picture("precision_law", "Exact precision of every f(α)", caption, figure)
@@ -84,7 +155,7 @@ def _figure_of_laws() -> Picture:
 def _figure_of_cutoffs() -> Picture:
     lengths = np.geomspace(2e-3, 20, 120)
     figure, ax = canvas()
-    for l, colour, name in ((LINEAR, BLUE, "linear, ℓ = 4.88"), (SINE, RED, "sine, ℓ = 5.02")):
+    for l, colour in ((LINEAR, BLUE), (SINE, RED)):
         ax.plot(lengths, [1 / math.sqrt(precision.information_exponential(-l, -x)) for x in lengths], color=colour)
     ax.plot(lengths, [1 / math.sqrt(precision.information_exponential(L, -x)) for x in lengths], color=GREEN)
     ax.axvline(4, color=MUTED, linewidth=1.2, linestyle=(0, (2, 2)))
@@ -95,9 +166,16 @@ def _figure_of_cutoffs() -> Picture:
     say(ax, 0.55, 20, "linear, ℓ = 4.88", BLUE, ha="left")
     say(ax, 0.16, 34, "sine, ℓ = 5.02", RED, ha="right")
     say(ax, 0.02, 130, "labels swapped", GREEN)
-    ax.set(xscale="log", yscale="log", xlabel=r"length of the interval, $-\Lambda$", ylabel=r"$\sigma\,\sqrt{N}$ of $\ell$", ylim=(3, 500))
+    ax.set(
+        xscale="log",
+        yscale="log",
+        xlabel=r"length of the interval, $-\Lambda$",
+        ylabel=r"$\sigma\,\sqrt{N}$ of $\ell$",
+        ylim=(3, 500),
+    )
     caption = (
-        "f = e^α on [Λ, 0]: error per √N against Λ. The paper says a longer interval needs more samples: true, and the best one is two "
+        "f = e^α on [Λ, 0]: error per √N against Λ. The paper says a longer interval needs more samples: true, and "
+        "the best one is two "
         "hundred times shorter than its own, provided the exact form of the density is fitted."
     )
     return Picture("cutoff", "The cut-off of e^α", caption, figure)
@@ -109,9 +187,26 @@ def binned_errors(runs: Runs) -> Part:
     numbers = []
     for bins, corrected, printed in ((10, 0.02948, 73), (20, 0.02912, 148), (50, 0.02901, 372), (100, 0.02900, 746)):
         counts = precision.expected_counts(-l, n, bins)
-        numbers.append(Number("B15", f"binned error, corrected, {bins} bins", precision.binned_sigma(-l, counts), exact=corrected, tolerance=6e-6))
-        numbers.append(Number("B15", f"the same as printed in Appendix D, {bins} bins", precision.printed_binned_sigma(-l, counts), exact=printed, tolerance=0.6,
-                              paper=Quoted("the printed formula", holds=False), remark="Each term is inverted: it grows with the number of bins and does not fall with N (E13)."))  # fmt: skip
+        numbers.append(
+            Number(
+                "B15",
+                f"binned error, corrected, {bins} bins",
+                precision.binned_sigma(-l, counts),
+                exact=corrected,
+                tolerance=6e-6,
+            )
+        )
+        numbers.append(
+            Number(
+                "B15",
+                f"the same as printed in Appendix D, {bins} bins",
+                precision.printed_binned_sigma(-l, counts),
+                exact=printed,
+                tolerance=0.6,
+                paper=Quoted("the printed formula", holds=False),
+                remark="Each term is inverted: it grows with the number of bins and does not fall with N (E13).",
+            )
+        )
     rng, line = np.random.default_rng(runs.settings.seed), exact.LineAlpha(-l)
     supermodel = examples.supermodel("linear")
     values = [
@@ -119,5 +214,17 @@ def binned_errors(runs: Runs) -> Part:
         for _ in range(runs.settings.repeats)
     ]
     spread = float(np.std(values, ddof=1))
-    numbers.append(Number("B15", "Monte Carlo spread of ℓ = 2 from 5000 samples", spread, spread / math.sqrt(2 * len(values)), float(precision.sigma_line(-l, 5000))))
-    return Part("Binned errors (Appendix D)", "Poisson weights, not their inverses, belong in the sum; the limit of many bins is the exact law.", numbers)
+    numbers.append(
+        Number(
+            "B15",
+            "Monte Carlo spread of ℓ = 2 from 5000 samples",
+            spread,
+            spread / math.sqrt(2 * len(values)),
+            float(precision.sigma_line(-l, 5000)),
+        )
+    )
+    return Part(
+        "Binned errors (Appendix D)",
+        "Poisson weights, not their inverses, belong in the sum; the limit of many bins is the exact law.",
+        numbers,
+    )

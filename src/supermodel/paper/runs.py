@@ -59,7 +59,9 @@ class Runs:
             self._kept[name] = self.sample(plan.supermodel(), name, paper_steps=plan.paper_steps, thin=plan.thin)
         return self._kept[name]
 
-    def sample(self, supermodel: Supermodel, name: str, *, paper_steps: int | None = None, thin: int = 50, **options) -> Draws:
+    def sample(
+        self, supermodel: Supermodel, name: str, *, paper_steps: int | None = None, thin: int = 50, **options
+    ) -> Draws:
         """Metropolis draws of any supermodel at these settings."""
         s = self.settings
         chains = options.pop("chains", s.chains)
@@ -91,7 +93,13 @@ def alpha_draws(supermodel: Supermodel, alpha: np.ndarray) -> Draws:
     alpha = np.asarray(alpha)[None]
     shape = alpha.shape[:2]
     k = len(supermodel.names)
-    return Draws(supermodel, alpha, np.zeros((*shape, k)), np.zeros((*shape, supermodel.dimension)), {"likelihood": 0, "gradient": 0})
+    return Draws(
+        supermodel,
+        alpha,
+        np.zeros((*shape, k)),
+        np.zeros((*shape, supermodel.dimension)),
+        {"likelihood": 0, "gradient": 0},
+    )
 
 
 def worst_rhat(draws: Draws) -> float:

@@ -62,7 +62,9 @@ def problem(dimension: int) -> Problem:
     rest = -0.5 * float(y @ y - z @ z) - 0.5 * N_DATA * math.log(2 * math.pi)
     variances = np.r_[np.ones(dimension), EXTRA_SD**2]
     larger = exact.LinearGaussian(X, y, 1.0, variances)
-    return Problem(dimension, R, z, rest, exact.LinearGaussian(X[:, :dimension], y, 1.0).log_evidence - larger.log_evidence)
+    return Problem(
+        dimension, R, z, rest, exact.LinearGaussian(X[:, :dimension], y, 1.0).log_evidence - larger.log_evidence
+    )
 
 
 @dataclass(frozen=True)
@@ -89,16 +91,27 @@ def measure(runs: Runs) -> list[Point]:
     for d in s.dimensions:
         p = problem(d)
         supermodel = Supermodel(p.models)
-        thin, chains = max(1, d // 4), min(32, s.chains)
+        thin, chains = max(1, d // 4), s.chains // 4
         draws = max(20, s.scaling_steps // thin)
-        walk = runs.sample(supermodel, f"{d} shared parameters, Metropolis", thin=thin, draws=draws, chains=chains, warmup=2000 + 80 * d)
+        walk = runs.sample(
+            supermodel,
+            f"{d} shared parameters, Metropolis",
+            thin=thin,
+            draws=draws,
+            chains=chains,
+            warmup=2000 + 80 * d,
+        )
         points.append(_point("Metropolis", d, walk, thin))
         if d in s.hmc_dimensions:
-            hmc = runs.sample(supermodel, f"{d} shared parameters, HMC", sampler="hmc", thin=1, chains=min(16, s.chains), draws=s.hmc)
+            hmc = runs.sample(
+                supermodel, f"{d} shared parameters, HMC", sampler="hmc", thin=1, chains=s.chains // 4, draws=s.hmc
+            )
             points.append(_point("HMC", d, hmc, 1))
         runs.log(f"{d} shared parameters, compare")
         result = compare(p.models, seed=s.seed, target_error=0.1, progress=False)
-        points.append(Point("compare", d, result.log_bayes_factor("M2", "M1"), result.evaluations["likelihood"], math.nan))
+        points.append(
+            Point("compare", d, result.log_bayes_factor("M2", "M1"), result.evaluations["likelihood"], math.nan)
+        )
     if nested_sampling.is_available(runs):
         for d in s.nested_dimensions:
             runs.log(f"{d} shared parameters, nested sampling")
@@ -108,15 +121,26 @@ def measure(runs: Runs) -> list[Point]:
 
 def _point(method: str, d: int, draws, thin: int) -> Point:
     found = shares(draws)
-    return Point(method, d, found.log_bayes_factor("M2", "M1"), cost(draws), thin * found.details["tau"][0], worst_rhat(draws))
+    return Point(
+        method, d, found.log_bayes_factor("M2", "M1"), cost(draws), thin * found.details["tau"][0], worst_rhat(draws)
+    )
 
 
 def _nested(d: int, runs: Runs) -> Point:
     p = problem(d)
     scale = np.r_[np.ones(d), EXTRA_SD]
-    found = [nested_sampling.gaussian((p.triangle * scale)[:, :k], p.target, runs.settings.live, runs.settings.seed) for k in (d + 1, d)]
+    found = [
+        nested_sampling.gaussian((p.triangle * scale)[:, :k], p.target, runs.settings.live, runs.settings.seed)
+        for k in (d + 1, d)
+    ]
     z1, z2 = (f.log_evidence for f in found)
-    return Point("nested", d, Estimate(z2.value - z1.value, math.hypot(z1.error, z2.error)), sum(f.evaluations for f in found), math.nan)
+    return Point(
+        "nested",
+        d,
+        Estimate(z2.value - z1.value, math.hypot(z1.error, z2.error)),
+        sum(f.evaluations for f in found),
+        math.nan,
+    )
 
 
 def exponent(points: list[Point], of: str) -> float:
@@ -131,19 +155,50 @@ def scaling(runs: Runs) -> Part:
     by = {m: [p for p in points if p.method == m] for m in ("Metropolis", "HMC", "compare", "nested")}
     names = {"Metropolis": "Metropolis", "HMC": "HMC", "compare": "supermodel.compare", "nested": "nested sampling"}
     numbers = [
-        Number("D12", f"ln B₂₁, {p.dimension} shared parameters, {names[p.method]}", p.estimate.value, max(p.estimate.error, 1e-9), problem(p.dimension).log_bayes_factor, evaluations=p.evaluations)
+        Number(
+            "D12",
+            f"ln B₂₁, {p.dimension} shared parameters, {names[p.method]}",
+            p.estimate.value,
+            max(p.estimate.error, 1e-9),
+            problem(p.dimension).log_bayes_factor,
+            evaluations=p.evaluations,
+        )
         for p in points
-    ]  # fmt: skip
+    ]
     for method in ("Metropolis", "HMC"):
         last = by[method][-1]
         numbers.append(Number("D12", f"τ of the share in steps at {last.dimension} parameters, {method}", last.tau))
-        numbers.append(Number("D12", f"power of D by which τ grows, {method}", exponent(by[method], "tau"), bounds=(-1.0, 3.0), paper=Quoted("polynomial", holds=True)))
-    numbers.append(Number("D12", "power of D by which the cost grows, supermodel.compare", exponent(by["compare"], "needed"), bounds=(-1.0, 3.0)))
+        numbers.append(
+            Number(
+                "D12",
+                f"power of D by which τ grows, {method}",
+                exponent(by[method], "tau"),
+                bounds=(-1.0, 3.0),
+                paper=Quoted("polynomial", holds=True),
+            )
+        )
+    numbers.append(
+        Number(
+            "D12",
+            "power of D by which the cost grows, supermodel.compare",
+            exponent(by["compare"], "needed"),
+            bounds=(-1.0, 3.0),
+        )
+    )
     if len(by["nested"]) > 1:
-        numbers.append(Number("D12", "power of D by which the cost grows, nested sampling (random walks)", exponent(by["nested"], "needed"), paper=Quoted("exponential", holds=False),
-                              remark="Exponential cost belongs to rejection from ellipsoids; with random walks inside them, nested sampling too is polynomial (ERRATA 1.4)."))  # fmt: skip
+        numbers.append(
+            Number(
+                "D12",
+                "power of D by which the cost grows, nested sampling (random walks)",
+                exponent(by["nested"], "needed"),
+                paper=Quoted("exponential", holds=False),
+                remark="Exponential cost belongs to rejection from ellipsoids; with random walks inside them, nested "
+                "sampling too is polynomial (ERRATA 1.4).",
+            )
+        )
     text = (
-        f"Two linear models that share D parameters; one has one more. {N_DATA} data, exact answers at every D. The Gaussian posteriors are whitened "
+        f"Two linear models that share D parameters; one has one more. {N_DATA} data, exact answers at every D. The "
+        f"Gaussian posteriors are whitened "
         "exactly by the engine's pilot, so its cost is the least it ever takes."
     )
     return Part("Scaling with dimension", text, numbers, [_figure(by)])
@@ -159,20 +214,41 @@ def _figure(by: dict[str, list[Point]]) -> Picture:
         say(left, d[-1] * 1.12, tau[-1], labels[method], colours[method])
     for method, points in by.items():
         if points:
-            right.plot([p.dimension for p in points], [p.needed for p in points], color=colours[method], marker="o", markersize=5)
+            right.plot(
+                [p.dimension for p in points],
+                [p.needed for p in points],
+                color=colours[method],
+                marker="o",
+                markersize=5,
+            )
             say(right, points[-1].dimension * 1.12, points[-1].needed, labels[method], colours[method])
     d = np.array([p.dimension for p in by["Metropolis"]], float)
     left.plot(d, 0.5 * by["Metropolis"][0].tau * d / d[0], color=MUTED, linewidth=1, linestyle=(0, (3, 2)))
     say(left, d[len(d) // 2], 0.32 * by["Metropolis"][0].tau * d[len(d) // 2] / d[0], "∝ D", MUTED)
-    left.set(xscale="log", yscale="log", xlabel="shared parameters D", ylabel="τ of the share, in steps", title="correlation", xlim=(d[0] * 0.8, d[-1] * 4.5))
-    right.set(xscale="log", yscale="log", xlabel="shared parameters D", ylabel="evaluations for σ = 0.1", title="cost", xlim=(d[0] * 0.8, d[-1] * 5.5))
+    left.set(
+        xscale="log",
+        yscale="log",
+        xlabel="shared parameters D",
+        ylabel="τ of the share, in steps",
+        title="correlation",
+        xlim=(d[0] * 0.8, d[-1] * 4.5),
+    )
+    right.set(
+        xscale="log",
+        yscale="log",
+        xlabel="shared parameters D",
+        ylabel="evaluations for σ = 0.1",
+        title="cost",
+        xlim=(d[0] * 0.8, d[-1] * 5.5),
+    )
     for ax in (left, right):
         ax.set_xticks([x for x in (2, 5, 10, 20, 50, 100) if d[0] <= x <= d[-1]])
         ax.set_xticks([], minor=True)
         ax.get_xaxis().set_major_formatter("{x:.0f}")
         ax.grid(axis="y")
     caption = (
-        "Autocorrelation time and cost against the number of shared parameters: polynomial for Metropolis and HMC on the paper's supermodel, as the "
+        "Autocorrelation time and cost against the number of shared parameters: polynomial for Metropolis and HMC on "
+        "the paper's supermodel, as the "
         "paper expected, nearly flat for this library's engine."
     )
     return Picture("scaling", "Scaling with dimension", caption, figure)

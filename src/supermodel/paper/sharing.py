@@ -55,8 +55,12 @@ def with_companions(kind: str) -> Supermodel:
 
     q = companion(kind)
     models = examples.linear_models()
-    given = {"theta2": (lambda p: dist.Normal(q.location(p), q.sd)) if kind == "conditional" else dist.Normal(q.mean, q.sd)}
-    return Supermodel({n: models[n] for n in ("M1", "M2")}, data=examples.data("linear"), tilt=(LINEAR, 0.0), companions=given)
+    given = {
+        "theta2": (lambda p: dist.Normal(q.location(p), q.sd)) if kind == "conditional" else dist.Normal(q.mean, q.sd)
+    }
+    return Supermodel(
+        {n: models[n] for n in ("M1", "M2")}, data=examples.data("linear"), tilt=(LINEAR, 0.0), companions=given
+    )
 
 
 @cache
@@ -75,7 +79,13 @@ def replicated_with_companions() -> Supermodel:
             slope = np.linalg.solve(covariance[:i, :i], covariance[:i, i]) if i else np.zeros(0)
             sd = 1.2 * math.sqrt(covariance[i, i] - slope @ covariance[:i, i])  # wider: a user's pilot is not perfect
             companions[label] = _given(name, before, slope, mean, i, sd, dist)
-    return Supermodel({n: models[n] for n in ("M1", "M2")}, data=examples.data("linear"), tilt=(LINEAR, 0.0), share=False, companions=companions)
+    return Supermodel(
+        {n: models[n] for n in ("M1", "M2")},
+        data=examples.data("linear"),
+        tilt=(LINEAR, 0.0),
+        share=False,
+        companions=companions,
+    )
 
 
 def _given(name, before, slope, mean, i, sd, dist):
@@ -105,23 +115,46 @@ def exact_draws(kind: str, n: int, seed: int) -> Draws:
 def companions(runs: Runs) -> Part:
     """Combining priors as well: sigma sqrt(N) of the Rao-Blackwell estimate falls (A8)."""
     numbers, n = [], runs.settings.exact_draws
-    labels = {"prior": "prior (the paper's)", "posterior": "posterior of θ₂", "conditional": "posterior of θ₂ given the rest"}
+    labels = {
+        "prior": "prior (the paper's)",
+        "posterior": "posterior of θ₂",
+        "conditional": "posterior of θ₂ given the rest",
+    }
     for kind, expected in (("prior", 1.995), ("posterior", 1.75), ("conditional", 1.53)):
         draws = exact_draws(kind, n, runs.settings.seed)
         found = shares(draws)
         estimate = found.log_bayes_factor("M2", "M1")
         scaled = estimate.error * math.sqrt(n)
-        numbers.append(measured("A8", f"ln B₂₁, companion of θ₂: {labels[kind]}", estimate, LINEAR, evaluations=cost(draws)))
+        numbers.append(
+            measured("A8", f"ln B₂₁, companion of θ₂: {labels[kind]}", estimate, LINEAR, evaluations=cost(draws))
+        )
         numbers.append(Number("A8", "its σ√N", scaled, exact=expected, tolerance=0.03 * expected, decimals=2))
     draws = runs.sample(with_companions("posterior"), "linear with companions", thin=10)
-    tau = 10 * autocorrelation_time(np.exp(draws.log_joints[..., 0] - np.logaddexp(*np.moveaxis(draws.log_joints + draws.supermodel.tilt, -1, 0))))
+    tau = 10 * autocorrelation_time(
+        np.exp(draws.log_joints[..., 0] - np.logaddexp(*np.moveaxis(draws.log_joints + draws.supermodel.tilt, -1, 0)))
+    )
     base = runs["linear tilt"]
     tau_prior = 50 * shares(base).details["tau"][0]
     numbers += [
-        measured("A8", "ln B₂₁ by Metropolis with the companion “posterior”", shares(draws).log_bayes_factor("M2", "M1"), LINEAR, evaluations=cost(draws)),
-        Number("A18", "τ of the share in steps, companion prior over companion posterior", tau_prior / tau, bounds=(1.0, math.inf), remark="A pseudo-prior keeps θ₂ where M₁ will want it: the cure for parameters lost in their prior."),
-    ]  # fmt: skip
-    text = "Any normalised density may stand in for the prior of a parameter that a model does not use. ln B₂₁ stays, the error falls."
+        measured(
+            "A8",
+            "ln B₂₁ by Metropolis with the companion “posterior”",
+            shares(draws).log_bayes_factor("M2", "M1"),
+            LINEAR,
+            evaluations=cost(draws),
+        ),
+        Number(
+            "A18",
+            "τ of the share in steps, companion prior over companion posterior",
+            tau_prior / tau,
+            bounds=(1.0, math.inf),
+            remark="A pseudo-prior keeps θ₂ where M₁ will want it: the cure for parameters lost in their prior.",
+        ),
+    ]
+    text = (
+        "Any normalised density may stand in for the prior of a parameter that a model does not use. ln B₂₁ "
+        "stays, the error falls."
+    )
     return Part("Combining priors as well as likelihoods", text, numbers)
 
 
@@ -133,13 +166,47 @@ def layouts(runs: Runs) -> Part:
     tau_shared = 50 * autocorrelation_time(shared.alpha)
     tau_replicated = 50 * autocorrelation_time(replicated.alpha)
     numbers = [
-        measured("A17", "ln B₂₁, shared layout", shares(shared).log_bayes_factor("M2", "M1"), LINEAR, evaluations=cost(shared)),
-        measured("A17", "ln B₂₁, replicated layout with companions", shares(cured).log_bayes_factor("M2", "M1"), LINEAR, evaluations=cost(cured), paper=Quoted("does not matter which", holds=True)),
-        Number("A17", "τ of α in steps, replicated over shared", tau_replicated / tau_shared, bounds=(1.0, math.inf), paper=Quoted("“large”", holds=True)),
-        Number("A18", "largest R̂ of the replicated run", worst_rhat(replicated), bounds=(1.05, math.inf), paper=Quoted("very difficult to sample", holds=True),
-               remark=f"{trips} round trips in {replicated.alpha.size * 50:.1e} steps: the losing model's four parameters wander over their priors, of which the posterior fills e^−{_lost():.0f}. No estimate from such a run is to be believed, and R̂ says so."),
-        Number("A18", "width of M₁'s θ₀ in the replicated run, over its posterior width", float(replicated.parameters()["M1.theta0"].std() / math.sqrt(linear_exact("M1").posterior_covariance[0, 0])), bounds=(10.0, math.inf)),
-    ]  # fmt: skip
+        measured(
+            "A17",
+            "ln B₂₁, shared layout",
+            shares(shared).log_bayes_factor("M2", "M1"),
+            LINEAR,
+            evaluations=cost(shared),
+        ),
+        measured(
+            "A17",
+            "ln B₂₁, replicated layout with companions",
+            shares(cured).log_bayes_factor("M2", "M1"),
+            LINEAR,
+            evaluations=cost(cured),
+            paper=Quoted("does not matter which", holds=True),
+        ),
+        Number(
+            "A17",
+            "τ of α in steps, replicated over shared",
+            tau_replicated / tau_shared,
+            bounds=(1.0, math.inf),
+            paper=Quoted("“large”", holds=True),
+        ),
+        Number(
+            "A18",
+            "largest R̂ of the replicated run",
+            worst_rhat(replicated),
+            bounds=(1.05, math.inf),
+            paper=Quoted("very difficult to sample", holds=True),
+            remark=f"{trips} round trips in {replicated.alpha.size * 50:.1e} steps: the losing model's four "
+            f"parameters wander over their priors, of which the posterior fills e^−{_lost():.0f}. No estimate "
+            f"from such a run is to be believed, and R̂ says so.",
+        ),
+        Number(
+            "A18",
+            "width of M₁'s θ₀ in the replicated run, over its posterior width",
+            float(
+                replicated.parameters()["M1.theta0"].std() / math.sqrt(linear_exact("M1").posterior_covariance[0, 0])
+            ),
+            bounds=(10.0, math.inf),
+        ),
+    ]
     figure, axes = canvas(8, 3.4, 1, 2, sharey=True)
     for ax, draws, title, colour in ((axes[0], shared, "shared", BLUE), (axes[1], replicated, "replicated", RED)):
         steps = 50 * np.arange(draws.n_draws)
@@ -148,9 +215,17 @@ def layouts(runs: Runs) -> Part:
         ax.set(title=title, xlabel="steps", ylim=(0, 1))
     axes[0].set_ylabel(r"$\alpha$")
     say(axes[1], 0.02, 0.5, "two chains: one started\nin each model", MUTED, transform=axes[1].transAxes, fontsize=9)
-    caption = "α along two chains, one started in each model. Sharing the common parameters lets a chain cross; replicating them keeps it where it began."
+    caption = (
+        "α along two chains, one started in each model. Sharing the common parameters lets a chain cross; "
+        "replicating them keeps it where it began."
+    )
     text = "The posterior of α is the same in both layouts. Sampling it is not."
-    return Part("Shared or replicated parameters", text, numbers, [Picture("layouts", "Shared and replicated parameters", caption, figure)])
+    return Part(
+        "Shared or replicated parameters",
+        text,
+        numbers,
+        [Picture("layouts", "Shared and replicated parameters", caption, figure)],
+    )
 
 
 def _lost() -> float:
