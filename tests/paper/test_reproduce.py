@@ -101,8 +101,8 @@ def test_a_number_without_reference_does_not_fail(tmp_path):
 def test_a_file_is_written_whole_or_not_at_all(tmp_path):
     path = tmp_path / "page.html"
     write_atomically(path, "old")
-    with pytest.raises(AttributeError):
-        write_atomically(path, None)  # type: ignore[arg-type]
+    with pytest.raises(TypeError):
+        write_atomically(path, None)
     assert path.read_text() == "old"
     write_atomically(path, "new")
     assert [p.name for p in tmp_path.iterdir()] == ["page.html"]

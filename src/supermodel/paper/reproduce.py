@@ -75,8 +75,8 @@ EXPERIMENTS: tuple[Experiment, ...] = (  # in the paper's order
 
 FIGURES = (
     "prior_width", "precision_law", "cutoff", "figure_01", "figure_02", "figure_03", "alpha_line", "figure_04",
-    "blend_rao_blackwell", "figure_05", "figure_06", "figure_07", "figure_08", "figure_09", "figure_10", "figure_11", "tanh_on_exact", "layouts",
-    "three_models", "averages", "path", "costs", "scaling",
+    "blend_rao_blackwell", "figure_05", "figure_06", "figure_07", "figure_08", "figure_09", "figure_10", "figure_11",
+    "tanh_on_exact", "layouts", "three_models", "averages", "path", "costs", "scaling",
 )  # fmt: skip
 
 
