@@ -22,15 +22,12 @@ CODES: dict[str, str] = {
     "small_ess": "Too few effective draws.",
     "heavy_tail": "The weights that carry the answer are heavy-tailed (Pareto k).",
     "estimators_disagree": "Two estimators from the same draws differ by more than their errors.",
+    "long_path": "The path between two ends is long: a posterior far from anything simple.",
     "start_dependent": "Chains started in one model give another answer than chains started in the other.",
     "drift": "The first and the second half of the run differ.",
-    "several_modes": "A model has several separated modes.",
     "pilot_disagrees": "The pilot's own estimate of an evidence differs from the final one.",
     "target_not_reached": "The run ended before the error met its target.",
     "interrupted": "The run was stopped by hand or by a limit.",
-    "prior_not_normalised": "A prior does not integrate to one.",
-    "unequal_data": "The models do not see the same data.",
-    "impossible": "A model gives the data no probability at any point that was tried.",
     "never_visited": "A model was never visited; only a limit can be given.",
 }
 

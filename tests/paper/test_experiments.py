@@ -39,11 +39,16 @@ def test_the_two_bayes_factors_have_their_digits(runs):
     assert found["ln B₂₁, sine data, quadrature"] == pytest.approx(5.0222648001, abs=1e-10)
 
 
-SAMPLED = [e for e in EXPERIMENTS if e not in EXACT]
+SLOW = ("scaling", "tempering_and_gradients", "products", "costs")  # many compilations, however few the steps
+SAMPLED = [
+    pytest.param(e, id=e.__name__, marks=[pytest.mark.slow] if e.__name__ in SLOW else [])
+    for e in EXPERIMENTS
+    if e not in EXACT
+]
 PAPER_FIGURES = {f"figure_{i:02d}" for i in range(1, 12)}
 
 
-@pytest.mark.parametrize("experiment", SAMPLED, ids=lambda e: e.__name__)
+@pytest.mark.parametrize("experiment", SAMPLED)
 def test_every_experiment_gives_numbers_and_figures(experiment, runs):
     """At this length nothing is accurate: only the kind of what comes out is tested, not its value."""
     part = experiment(runs)

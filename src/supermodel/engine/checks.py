@@ -10,6 +10,7 @@ from supermodel.diagnostics import split_rhat
 from supermodel.engine.edge import Block, Edge
 from supermodel.engine.kernels import Tuning
 from supermodel.estimation.ladder import capped_time, multistate, rao_blackwell, standard_error
+from supermodel.estimation.tail import pareto_k
 
 
 @dataclass(frozen=True)
@@ -27,6 +28,7 @@ class EdgeReport:
     start_z: float  # chains started at one end against those started at the other, in errors
     drift_z: float  # first half against second half
     acceptance: float
+    pareto_k: float  # tail of the weights J_first / J_second over draws at the second end
     share_first: float  # time spent at the first model's own rung, among the two ends
 
     @property
@@ -40,6 +42,11 @@ class EdgeReport:
         """Enough has been seen for the error to mean something."""
         calm = max(self.start_z, self.drift_z) < 4.0 and self.disagreement < 3.0
         return self.ess >= 100 and self.crossings >= 20 and self.rhat < 1.05 and calm
+
+    @property
+    def is_stuck(self) -> bool:
+        """Long chains that hardly ever go from one end to the other."""
+        return self.n_draws > 25_000 and self.crossings < 4
 
     @property
     def is_hopeless(self) -> bool:
@@ -100,6 +107,7 @@ def examine_record(record: Block, table: np.ndarray, log_prior: np.ndarray) -> E
         start_z=_z(*starts, floor),
         drift_z=_z(*halves, floor),
         acceptance=record.acceptance,
+        pareto_k=_tail(record),
         share_first=float(ends[1] / max(ends.sum(), 1)),
     )
 
@@ -110,6 +118,15 @@ def _bound(visits: np.ndarray, ess: float, prior_log_odds: float) -> float:
         return float("nan")
     second, first = np.where(visits > 0, visits, 3.0 / ess)
     return float(np.log(first) - np.log(second) - prior_log_odds)
+
+
+def _tail(record: Block) -> float:
+    """Pareto k of the weights that lead from the second end to the first; 0 where they hardly differ."""
+    gap = (record.log_joints[..., 0] - record.log_joints[..., 1])[record.rung == 0]
+    gap = gap[np.isfinite(gap)]
+    if len(gap) < 50 or np.std(gap) < 0.1:
+        return 0.0
+    return float(pareto_k(gap))
 
 
 def _rhat(share: np.ndarray) -> float:

@@ -20,7 +20,7 @@ def judge(run: Run) -> Verdict:
             found.append((level if run.matters(arm) else "caution", reason))
     for pilot in run.pilots:
         found += [("caution", Reason(code, sentence)) for code, sentence in pilot.notes]
-    found += _ending(run)
+    found += _against_pilots(run) + _ending(run)
     return worst(found)
 
 
@@ -42,6 +42,11 @@ def _edge_findings(run: Run, arm: Arm) -> list[Finding]:
             "one end was never reached; its probability is below 3 / ESS, which gives a limit only.",
         )
         return found
+    rungs = int(np.isfinite(np.asarray(arm.tuning.log_prior)).sum())
+    if rungs >= 24:
+        add("caution", "long_path",
+            f"{rungs} rungs were needed: the posterior is far from anything simple (a funnel? many modes?), and narrow "
+            "parts of it may be missed.")  # fmt: skip
     if r.crossings < 20:
         add("fail" if r.crossings < 4 else "caution", "few_crossings",
             f"the chains crossed only {r.crossings} times; at least 20 are wanted.")  # fmt: skip
@@ -60,6 +65,9 @@ def _edge_findings(run: Run, arm: Arm) -> list[Finding]:
     if r.disagreement > 3:
         add("fail" if r.disagreement > 5 else "caution", "estimators_disagree",
             f"MBAR gives {r.value:.4g}, Rao-Blackwell {r.second_value:.4g}: {r.disagreement:.1f} errors apart.")  # fmt: skip
+    if r.pareto_k > 0.7:
+        add("caution", "heavy_tail",
+            f"Pareto k of the weights along the path is {r.pareto_k:.2f}; above 0.7, a part of the posterior may be missed.")  # fmt: skip
     if r.start_z > 4:
         add("fail" if r.start_z > 6 else "caution", "start_dependent",
             f"chains from the two ends differ by {r.start_z:.1f} errors.")  # fmt: skip
@@ -72,6 +80,20 @@ def _edge_findings(run: Run, arm: Arm) -> list[Finding]:
     return found
 
 
+def _against_pilots(run: Run) -> list[Finding]:
+    """Evidences against those that the tempered particles gave on their way: two routes to one number."""
+    evidences, found = run.evidences(), []
+    for pilot in run.pilots:
+        final = evidences.log_evidence(pilot.name)
+        gap, error = abs(final.value - pilot.log_evidence), np.hypot(pilot.log_evidence_error, final.error)
+        if gap > 1.0 + 6 * error:  # NaN where the pilot has none: false
+            sentence = (
+                f"ln Z of {pilot.name!r} is {final.value:.2f}; its pilot had {pilot.log_evidence:.2f} ± {error:.2f}."
+            )
+            found.append(("caution", Reason("pilot_disagrees", sentence)))
+    return found
+
+
 def _ending(run: Run) -> list[Finding]:
     if run.ended in ("target", "decided"):
         return []
@@ -79,9 +101,11 @@ def _ending(run: Run) -> list[Finding]:
         (run.evidences().log_bayes_factor(a, b).error for a in run.models for b in run.models if a != b), default=0.0
     )
     reached = worst_error <= run.goals.target_error
-    why = {"max_evaluations": "the limit on evaluations", "max_seconds": "the limit on time"}.get(
-        run.ended, "an interruption"
-    )
+    why = {
+        "max_evaluations": "the limit on evaluations",
+        "max_seconds": "the limit on time",
+        "stuck": "chains that do not cross",
+    }.get(run.ended, "an interruption")
     code = "interrupted" if run.ended == "interrupted" else "target_not_reached"
     if reached and code == "target_not_reached":
         return []

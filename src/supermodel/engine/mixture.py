@@ -84,7 +84,9 @@ def _maximise(points: np.ndarray, share: np.ndarray, whole: np.ndarray) -> Mixtu
         centred = points - means[m]
         covariance = (share[:, m, None] * centred).T @ centred / count
         prior = (d + 2) / (d + 2 + count)
-        factors.append(np.linalg.cholesky((1 - prior) * covariance + prior * whole + 1e-10 * np.trace(whole) * np.eye(d)))
+        factors.append(
+            np.linalg.cholesky((1 - prior) * covariance + prior * whole + 1e-10 * np.trace(whole) * np.eye(d))
+        )
     factors = np.array(factors)
     return Mixture(np.log(counts / counts.sum()), means, factors, np.linalg.inv(factors))
 

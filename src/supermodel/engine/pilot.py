@@ -43,7 +43,8 @@ class Pilot:
     evaluations: int
     gradients: int
     n_modes: int = 1
-    log_evidence: float = float("nan")  # a rough one, where the pilot gives it
+    log_evidence: float = float("nan")  # a rough one of its own, from tempered particles
+    log_evidence_error: float = float("nan")
     step: float = 0.0  # of the Hamiltonian pilot
     mixture: Mixture | None = None  # the reference, in warped coordinates, where one Gaussian is not enough
     acceptance: float = 1.0  # of independent draws from N(0, I) by a chain in the posterior
@@ -82,7 +83,7 @@ def pilot(joint: Joint, known: Known, seed: int, stream: int, executor: Any = No
     if joint.dimension == 0:
         warp = warps.identity(0)
         values = prior_values + 0.0
-        return Pilot(joint, warp, prior_points, values, 0.0, 0.0, "no parameters", 1, 0, log_evidence=values[0])
+        return Pilot(joint, warp, prior_points, values, 0.0, 0.0, "no parameters", 1, 0)
     if joint.model.pilot_points is not None:
         return _from_chains(joint, rng, BATCH, executor)
     if not joint.is_traceable:
@@ -136,7 +137,7 @@ def _laplace(joint: Joint, rng: np.random.Generator, climb: Climb, paid: int) ->
         over_posterior = over_reference = max(over_reference, 10.0)
     return Pilot(
         joint, warp, points[rows], log_joint[rows], over_posterior, over_reference, "curvature", paid + n,
-        climb.gradients + n, log_evidence=_importance_evidence(log_joint, points, mode.warp),
+        climb.gradients + n,
     )  # fmt: skip
 
 
@@ -148,14 +149,6 @@ def importance(log_joint: np.ndarray, points: np.ndarray, warp: Warp) -> tuple[n
         return np.full(len(gap), 1 / len(gap)), 0.0
     w = np.exp(gap - gap.max())
     return w / w.sum(), float(w.sum() ** 2 / np.sum(w**2) / len(w))
-
-
-def _importance_evidence(log_joint, points, warp) -> float:
-    d = points.shape[1]
-    gap = (
-        log_joint + 0.5 * np.sum(warp.inverse(points) ** 2, axis=1) + 0.5 * d * np.log(2 * np.pi) + warp.log_det_value()
-    )
-    return float(np.logaddexp.reduce(gap) - np.log(len(gap)))
 
 
 def _hamiltonian(joint: Joint, rng: np.random.Generator, seed: int, stream: int, found: Pilot) -> Pilot | None:
@@ -243,7 +236,8 @@ def _tempered(joint, rng, known, evaluations, gradients, executor, chained: Pilo
     rows = rng.choice(len(particles.points), BATCH, replace=False)
     return Pilot(
         joint, warp if mixture else widened(warp, left), particles.points[rows], particles.log_joint[rows], left,
-        1.3 * left, method, evaluations, gradients, log_evidence=particles.log_evidence, mixture=mixture,
+        1.3 * left, method, evaluations, gradients, log_evidence=particles.log_evidence,
+        log_evidence_error=particles.log_evidence_error, mixture=mixture,
     )  # fmt: skip
 
 
@@ -251,6 +245,8 @@ def _acceptance(joint, warp: Warp, particles: Particles, rng: np.random.Generato
     """How often the posterior would accept an independent draw of the Gaussian."""
     u = rng.standard_normal((BATCH, joint.dimension))
     points = warp.points(u)
-    outside = evaluate_in_batches(joint, points, executor) + joint.space.log_prior_at(points) + 0.5 * np.sum(u**2, axis=1)
+    outside = (
+        evaluate_in_batches(joint, points, executor) + joint.space.log_prior_at(points) + 0.5 * np.sum(u**2, axis=1)
+    )
     inside = particles.log_joint + 0.5 * np.sum(warp.inverse(particles.points) ** 2, axis=1)
     return independent_acceptance(inside, outside)

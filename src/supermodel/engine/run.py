@@ -22,6 +22,7 @@ from supermodel.models.joint import Joint
 from supermodel.models.model import Model
 from supermodel.models.space import Space
 
+PATIENCE = 2_000_000  # evaluations, where the user sets no limit
 CHAINS, STEPS = 16, 16  # one block: few enough that a cheap problem ends early
 
 
@@ -238,10 +239,11 @@ class Run:
                 return "decided"
         if worst.error <= self.goals.target_error and settled:
             return "target"
-        return ""
+        # Chains that have not crossed by now will not: better to say so than to burn the budget.
+        return "stuck" if any(arm.report.is_stuck for arm in path) else ""
 
     def _over_budget(self) -> str:
-        if self.goals.max_evaluations is not None and self.evaluations >= self.goals.max_evaluations:
+        if self.evaluations >= (self.goals.max_evaluations or PATIENCE):
             return "max_evaluations"
         if self.goals.max_seconds is not None and time.monotonic() - self.began >= self.goals.max_seconds:
             return "max_seconds"

@@ -29,6 +29,11 @@ class Particles:
     acceptance: float
 
     @property
+    def log_evidence_error(self) -> float:
+        r"""About $\sqrt{2 T / n}$: each of T temperatures halves the effective size, and moves leave some correlation."""
+        return float(np.sqrt(2 * self.temperatures / len(self.points)))
+
+    @property
     def log_joint(self) -> np.ndarray:
         return self.log_likelihood + self.log_prior
 

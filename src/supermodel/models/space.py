@@ -37,7 +37,10 @@ class Space:
 
         Such samplers propose from a Gaussian; a posterior with heavier tails would hold their chains fast, out there.
         """
-        turn = {name: getattr(prior, "with_gaussian_tails", lambda prior=prior: prior)() for name, prior in self.priors.items()}
+        turn = {
+            name: getattr(prior, "with_gaussian_tails", lambda prior=prior: prior)()
+            for name, prior in self.priors.items()
+        }
         return Space(turn)
 
     def constrain(self, x) -> dict[str, Any]:

@@ -121,7 +121,7 @@ def _figure_costs(rows, scaled) -> Picture:
     ax.set(
         xscale="log",
         xlabel="likelihood evaluations for σ(ln B₂₁) = 0.1",
-        xlim=(1e3, max(2e9, 10 * max(scaled.values()))),
+        xlim=(1e3, 2e10),
         ylim=(-0.6, len(rows) - 0.4),
     )
     ax.tick_params(axis="y", length=0)

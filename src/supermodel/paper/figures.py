@@ -78,6 +78,9 @@ def vertical(ax: Any, x: float, text: str, colour: str, height: float = 0.97, **
 
 def likelihood_curve(ax: Any, details: dict, colour: str, fill: bool = True) -> None:
     """The normalised likelihood of ln B21 from the details of a line fit (which are of ln B12)."""
+    if "grid" not in details:  # all samples at one end: there is no maximum, only a limit
+        say(ax, 0.5, 0.5, "too few samples: no maximum, only a limit", MUTED, transform=ax.transAxes, ha="center")
+        return
     grid, curve = -details["grid"][::-1], details["curve"][::-1]
     ax.plot(grid, curve, color=colour)
     if fill:

@@ -120,7 +120,7 @@ def figures_2_and_3(runs: Runs) -> Part:
         Number(
             "D6",
             "width of the likelihood over the exact law",
-            fits[1].details["nominal"] / float(sigma_line(estimates[1].value, sizes[1])),
+            fits[1].details.get("nominal", math.nan) / float(sigma_line(estimates[1].value, sizes[1])),
             bounds=(0.8, 1.25),
         ),
         Number(
@@ -186,6 +186,8 @@ def _figure_3(fits, sizes) -> Picture:
     figure, ax = canvas()
     for fit, size, colour, shift in zip(fits, sizes, (RED, BLUE), (-1, 1), strict=True):
         likelihood_curve(ax, fit.details, colour, fill=False)
+        if "grid" not in fit.details:
+            continue
         value = fit.log_bayes_factor("M2", "M1")
         grid, curve = -fit.details["grid"], fit.details["curve"]
         half = grid[np.flatnonzero(curve > 0.55 * curve.max())]

@@ -30,7 +30,7 @@ class Quoted:
     def agrees_with(self, exact: float | None) -> bool | None:
         if self.value is None or exact is None:
             return self.holds
-        return self.value - self.minus <= exact <= self.value + self.plus
+        return bool(self.value - self.minus <= exact <= self.value + self.plus)
 
 
 def quoted(value: float, plus: float, minus: float | None = None) -> Quoted:
@@ -64,13 +64,13 @@ class Number:
     def agrees(self) -> bool | None:
         """Ours against the exact value; None if there is nothing to hold it against."""
         if self.bounds is not None:
-            return self.bounds[0] <= self.ours <= self.bounds[1]
+            return bool(self.bounds[0] <= self.ours <= self.bounds[1])
         if self.exact is None:
             return None
-        if not math.isfinite(self.ours):
-            return False
+        if not (math.isfinite(self.ours) and math.isfinite(self.error or 0.0)):
+            return False  # a limit or no answer at all agrees with nothing
         allowed = self.tolerance if self.error is None else max(SIGMAS * self.error, self.tolerance)
-        return abs(self.ours - self.exact) <= allowed
+        return bool(abs(self.ours - self.exact) <= allowed)
 
     @property
     def paper_agrees(self) -> bool | None:
@@ -129,7 +129,7 @@ class Number:
             "error": _finite(self.error),
             "tolerance": self.tolerance,
             "bounds": None if self.bounds is None else [_finite(b) for b in self.bounds],
-            "evaluations": self.evaluations,
+            "evaluations": None if self.evaluations is None else int(self.evaluations),
             "agrees": self.agrees,
             "paper_agrees": self.paper_agrees,
             "remark": self.remark,

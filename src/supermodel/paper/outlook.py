@@ -48,7 +48,7 @@ def products(runs: Runs) -> Part:
                 measured(
                     "G1",
                     f"ln B₂₁ by L₁^α L₂^(1−α), {name}, {label}",
-                    estimator(draws.thin(max(1, draws.alpha.size // 8_000))).log_bayes_factor("M2", "M1"),
+                    estimator(draws.thin(max(1, draws.alpha.size // 4_000))).log_bayes_factor("M2", "M1"),
                     value,
                     evaluations=cost(draws),
                 )

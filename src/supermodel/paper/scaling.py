@@ -145,6 +145,8 @@ def _nested(d: int, runs: Runs) -> Point:
 
 def exponent(points: list[Point], of: str) -> float:
     """The power of D by least squares in logarithms."""
+    if len(points) < 2:
+        return math.nan
     d = np.log([p.dimension for p in points])
     return float(np.polyfit(d, np.log([getattr(p, of) for p in points]), 1)[0])
 
