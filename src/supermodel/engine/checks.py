@@ -25,6 +25,7 @@ class EdgeReport:
     rhat: float
     crossings: int
     n_draws: int
+    rungs: int
     start_z: float  # chains started at one end against those started at the other, in errors
     drift_z: float  # first half against second half
     acceptance: float
@@ -104,6 +105,7 @@ def examine_record(record: Block, table: np.ndarray, log_prior: np.ndarray) -> E
         rhat=_rhat(share),
         crossings=count_crossings(record.rung, 0, top),
         n_draws=record.rung.size,
+        rungs=len(table),
         start_z=_z(*starts, floor),
         drift_z=_z(*halves, floor),
         acceptance=record.acceptance,

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from dataclasses import asdict
+from typing import NamedTuple
+
 import numpy as np
 
-from supermodel.engine.edge import REFERENCE
+from supermodel.engine.checks import EdgeReport
 from supermodel.engine.run import Arm, Run
 from supermodel.verdict import Reason, Verdict, worst
 
@@ -24,60 +28,51 @@ def judge(run: Run) -> Verdict:
     return worst(found)
 
 
+class Rule(NamedTuple):
+    """A check of one edge: above `caution` it is one, above `fail` the answer is not to be used."""
+
+    code: str
+    measure: Callable[[EdgeReport], float]
+    caution: float
+    fail: float
+    sentence: str  # filled with the fields of the report
+
+
+NEVER = float("inf")
+RULES = (
+    Rule("few_crossings", lambda r: -r.crossings, -20, -4, "the chains crossed {crossings} times; at least 20 are wanted."),
+    Rule("small_ess", lambda r: -r.ess, -100, -25, "only {ess:.0f} effective draws; at least 100 are wanted."),
+    Rule("rhat", lambda r: r.rhat, 1.1, 1.3, "split R-hat of the share is {rhat:.2f}; below 1.1 is wanted."),
+    Rule(
+        "estimators_disagree", lambda r: r.disagreement, 3, 5,
+        "MBAR gives {value:.4g}, Rao-Blackwell {second_value:.4g}: {disagreement:.1f} errors apart."),
+    Rule(
+        "heavy_tail", lambda r: r.pareto_k, 0.7, NEVER,
+        "Pareto k of the weights along the path is {pareto_k:.2f}; above 0.7 a part of the posterior may be missed."),
+    Rule(
+        "long_path", lambda r: r.rungs, 23, NEVER,
+        "{rungs} rungs were needed: the posterior is far from anything simple (a funnel? many modes?), and narrow parts "
+        "of it may be missed."),
+    Rule("start_dependent", lambda r: r.start_z, 4, 6, "chains from the two ends differ by {start_z:.1f} errors."),
+    Rule("drift", lambda r: r.drift_z, 4, 6, "the two halves of the run differ by {drift_z:.1f} errors."),
+)  # fmt: skip
+
+
 def _edge_findings(run: Run, arm: Arm) -> list[Finding]:
     r = arm.report
-    first = run.pilots[arm.first].name
-    second = REFERENCE if arm.second is None else run.pilots[arm.second].name
-    where = f"between {first!r} and {second!r}"
-    found: list[Finding] = []
-
-    def add(level: str, code: str, sentence: str) -> None:
-        found.append((level, Reason(code, f"{where}: {sentence}")))
-
+    where = "between {!r} and {!r}: ".format(*arm.edge.pair.names)
     if not np.isfinite(r.error):
-        level = "limit" if np.isfinite(r.value) else "fail"
-        add(
-            level,
-            "never_visited",
-            "one end was never reached; its probability is below 3 / ESS, which gives a limit only.",
+        sentence = "one end was never reached; its probability is below 3 / ESS, which gives a limit only."
+        return [("limit" if np.isfinite(r.value) else "fail", Reason("never_visited", where + sentence))]
+    figures = asdict(r) | {"disagreement": r.disagreement}
+    return [
+        (
+            "fail" if rule.measure(r) > rule.fail else "caution",
+            Reason(rule.code, where + rule.sentence.format(**figures)),
         )
-        return found
-    rungs = int(np.isfinite(np.asarray(arm.tuning.log_prior)).sum())
-    if rungs >= 24:
-        add("caution", "long_path",
-            f"{rungs} rungs were needed: the posterior is far from anything simple (a funnel? many modes?), and narrow "
-            "parts of it may be missed.")  # fmt: skip
-    if r.crossings < 20:
-        add("fail" if r.crossings < 4 else "caution", "few_crossings",
-            f"the chains crossed only {r.crossings} times; at least 20 are wanted.")  # fmt: skip
-    if r.ess < 100:
-        add(
-            "fail" if r.ess < 25 else "caution",
-            "small_ess",
-            f"only {r.ess:.0f} effective draws; at least 100 are wanted.",
-        )
-    if r.rhat > 1.1:
-        add(
-            "fail" if r.rhat > 1.3 else "caution",
-            "rhat",
-            f"split R-hat of the share is {r.rhat:.2f}; below 1.1 is wanted.",
-        )
-    if r.disagreement > 3:
-        add("fail" if r.disagreement > 5 else "caution", "estimators_disagree",
-            f"MBAR gives {r.value:.4g}, Rao-Blackwell {r.second_value:.4g}: {r.disagreement:.1f} errors apart.")  # fmt: skip
-    if r.pareto_k > 0.7:
-        add("caution", "heavy_tail",
-            f"Pareto k of the weights along the path is {r.pareto_k:.2f}; above 0.7, a part of the posterior may be missed.")  # fmt: skip
-    if r.start_z > 4:
-        add("fail" if r.start_z > 6 else "caution", "start_dependent",
-            f"chains from the two ends differ by {r.start_z:.1f} errors.")  # fmt: skip
-    if r.drift_z > 4:
-        add(
-            "fail" if r.drift_z > 6 else "caution",
-            "drift",
-            f"the two halves of the run differ by {r.drift_z:.1f} errors.",
-        )
-    return found
+        for rule in RULES
+        if rule.measure(r) > rule.caution
+    ]
 
 
 def _against_pilots(run: Run) -> list[Finding]:

@@ -1,9 +1,10 @@
 r"""Moves of $(u, \text{rung})$ for a two-model `product` supermodel on a ladder, for all chains at once.
 
 The target at rung m is $\prod_k J_k(u)^{w_{mk}}$. Warped coordinates make every $J_k$ look like $Z_k N(u; 0, I)$, which
-the moves exploit: `crank_nicolson` is exact for that Gaussian at one evaluation a step, `hamiltonian` needs a few
-gradients and pays where the Gaussian is only a rough likeness, `hill_jumping` serves where there are several hills. $\ln J_k$ (and the gradients) of the current point are
-kept, so a new rung costs nothing: its conditional given $u$ is drawn exactly.
+the moves exploit: `crank_nicolson` is exact for that Gaussian at one evaluation a step; `hamiltonian` needs a few
+gradients and pays where the Gaussian is only a rough likeness; `hill_jumping` serves where the reference is a mixture.
+$\ln J_k$ (and the gradients) of the current point are kept, so a new rung costs nothing: its conditional given $u$ is
+drawn exactly.
 """
 
 from __future__ import annotations

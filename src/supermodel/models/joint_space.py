@@ -124,6 +124,11 @@ class JointSpace:
             )
         return self._outer(np.asarray(self.to_points(values), float))
 
+    def points_of(self, values: Mapping[str, np.ndarray]) -> np.ndarray:
+        """The points (n, dimension) of many values (n, ...)."""
+        n = len(next(iter(values.values())))
+        return np.stack([self.unconstrain({name: values[name][i] for name in self.names}) for i in range(n)])
+
     # -- many points, NumPy -------------------------------------------------------------------------------------------
 
     def sample_prior(self, rng: np.random.Generator, n: int) -> np.ndarray:
