@@ -5,12 +5,14 @@ import math
 import numpy as np
 import pytest
 
-from supermodel.paper import closed_forms, nested_sampling, precision, prior_sensitivity, scaling, sine
+from supermodel import exact
+from supermodel.estimation.line_fit import line_fit
+from supermodel.paper import closed_forms, examples, nested_sampling, precision, prior_sensitivity, scaling, sine
 from supermodel.paper.linear import figure_1
 from supermodel.paper.numbers import Number, Part, Quoted, quoted, tally
 from supermodel.paper.reparametrisation import printed_form
 from supermodel.paper.reproduce import EXPERIMENTS, FIGURES
-from supermodel.paper.runs import Runs
+from supermodel.paper.runs import Runs, alpha_draws
 from supermodel.paper.settings import FAST, FULL, TINY
 
 EXACT = (
@@ -146,3 +148,22 @@ def test_counts():
         Number("A1", "", 1.0),
     ]
     assert tally(numbers) == {"numbers": 3, "checked": 2, "agree": 1, "paper": 1, "paper_agree": 1}
+
+
+def test_a_likelihood_that_never_falls_on_one_side_still_peaks_where_it_is_fitted():
+    """With few samples the likelihood of ln B is flat to the right; even steps over all of it once missed the peak."""
+    alpha = exact.ExponentialAlpha(-5.0, -4.0)
+    rng = np.random.default_rng(5)
+    draws = alpha_draws(
+        examples.supermodel("linear", coordinate="exponential"), _by_inversion(alpha, rng.random(20_000))
+    )
+    fit = line_fit(draws)
+    top = -fit.details["grid"][np.argmax(fit.details["curve"])]
+    assert top == pytest.approx(fit.log_bayes_factor("M2", "M1").value, abs=0.1 * fit.details["nominal"])
+    low, high = sorted(-x for x in fit.details["interval"])
+    assert low < top < high
+
+
+def _by_inversion(density, q):
+    grid = np.linspace(-4.0, 0.0, 20_001)
+    return np.interp(q, density.cdf(grid), grid)

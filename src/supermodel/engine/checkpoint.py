@@ -46,8 +46,9 @@ def identity(run: Run) -> dict[str, Any]:
 def write(run: Run, path: str | os.PathLike[str]) -> None:
     """Put the run, as it stands between two blocks, into a file."""
     groups: dict[str, dict[str, np.ndarray]] = {}
-    for i, (_, (points, values)) in enumerate(run.probes):
-        groups[f"probe{i}"] = {"points": points, "log_likelihood": values}
+    for i, (joint, (points, values)) in enumerate(run.probes):
+        tried = joint.space.log_prior_at(points[:TRIED])
+        groups[f"probe{i}"] = {"points": points, "log_likelihood": values, "log_prior": tried}
     for i, p in enumerate(run.pilots):
         groups[f"pilot{i}"] = {
             "mean": np.asarray(p.warp.mean), "factor": np.asarray(p.warp.factor), "points": p.points,
@@ -117,7 +118,7 @@ def resume(run: Run, path: str | os.PathLike[str]) -> bool:
     joints = {joint.name: joint for joint in canonical(run.models, run.data)}
     for i, name in enumerate(attrs["order"]):
         known = (groups[f"probe{i}"]["points"], groups[f"probe{i}"]["log_likelihood"])
-        _same_likelihood(joints[name], known, path, run.executor)
+        _same_densities(joints[name], known, groups[f"probe{i}"]["log_prior"], path, run.executor)
         run.probes.append((joints[name], known))
     for i, row in enumerate(attrs["pilots"]):
         g = groups[f"pilot{i}"]
@@ -142,15 +143,18 @@ def _same_run(run: Run, stored: dict[str, Any], path) -> None:
         )
 
 
-def _same_likelihood(joint: Joint, known: Known, path, executor) -> None:
-    points, stored = known[0][:TRIED], known[1][:TRIED]
-    now = joint.log_likelihood_at(points, executor)
-    if not np.allclose(now, stored, rtol=1e-9, atol=1e-9):
-        raise StorageError(
-            f"the checkpoint {str(path)!r} belongs to another run: at a stored point the log likelihood of model "
-            f"{joint.name!r} was {stored[0]:.10g} and is now {now[0]:.10g}, so the likelihood has changed. "
-            "Give another path to `checkpoint`, or remove the file to begin anew."
-        )
+def _same_densities(joint: Joint, known: Known, log_prior: np.ndarray, path, executor) -> None:
+    points = known[0][:TRIED]
+    for what, then, now in (
+        ("likelihood", known[1][:TRIED], joint.log_likelihood_at(points, executor)),
+        ("prior", log_prior, joint.space.log_prior_at(points)),
+    ):
+        if not np.allclose(now, then, rtol=1e-9, atol=1e-9):
+            raise StorageError(
+                f"the checkpoint {str(path)!r} belongs to another run: at a stored point the log {what} of model "
+                f"{joint.name!r} was {then[0]:.10g} and is now {now[0]:.10g}, so the {what} has changed. "
+                "Give another path to `checkpoint`, or remove the file to begin anew."
+            )
 
 
 def _restored_arm(run: Run, g: dict[str, np.ndarray], row: dict[str, Any]) -> Arm:

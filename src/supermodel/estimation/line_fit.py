@@ -110,12 +110,17 @@ def _curve(log_f, log_rest, log_odds, peak, nominal, n_grid) -> tuple[np.ndarray
                 break
             step *= 1.4
         reach.append(peak + side * step)
-    low, high = reach
-    coarse = np.linspace(low, high, 49)
+    coarse = _closer_at_the_peak(reach, peak, 49)
     values = _log_likelihood(coarse, log_f, log_rest, log_odds)
-    grid = np.linspace(low, high, n_grid)
+    grid = _closer_at_the_peak(reach, peak, n_grid)
     curve = np.exp(CubicSpline(coarse, values - values.max())(grid))
     return grid, curve / np.trapezoid(curve, grid)
+
+
+def _closer_at_the_peak(reach: list[float], peak: float, n: int) -> np.ndarray:
+    """Points from end to end, dense at the peak: a side that never falls is long, and even steps would miss the other."""
+    t = np.linspace(-1.0, 1.0, n)
+    return peak + np.where(t < 0, peak - reach[0], reach[1] - peak) * t * np.abs(t)
 
 
 def _highest_density(grid: np.ndarray, curve: np.ndarray, mass: float = 0.6826894921370859) -> tuple[float, float]:

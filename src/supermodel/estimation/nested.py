@@ -125,7 +125,7 @@ def _kde(draws: np.ndarray, point: np.ndarray) -> tuple[float, np.ndarray]:
 
 
 def _logspline(draws: np.ndarray, point: np.ndarray, n_knots: int = 7) -> tuple[float, np.ndarray]:
-    r"""$\ln p = \theta\cdot B(x) - A(\theta)$, B natural cubic splines: an exponential family, so Newton finds it."""
+    r"""$\ln p = \theta\cdot B(x) - A(\theta)$, B natural cubic splines and $x^2$: an exponential family, so Newton finds it."""
     if draws.shape[1] != 1:
         raise SupermodelError("the logspline is for one parameter; use method='gaussian' or 'kde' for several.")
     scale, centre = draws.std(), draws.mean()
@@ -157,11 +157,14 @@ def _family(theta: np.ndarray, grid: np.ndarray, b: np.ndarray) -> tuple[float, 
 
 
 def _splines(knots: np.ndarray):
-    """Natural cubic splines through the knots, linear beyond, without the constant: (n,) to (n, knots - 1)."""
+    """Natural cubic splines through the knots, without the constant, and x²: (n,) to (n, knots).
+
+    The square makes every Gaussian a member: splines alone are linear beyond their knots and biased in its tails.
+    """
     each = CubicSpline(knots, np.eye(len(knots))[:, 1:], bc_type="natural")
 
     def basis(x: np.ndarray) -> np.ndarray:
         inside = np.clip(x, knots[0], knots[-1])
-        return each(inside) + (x - inside)[:, None] * each(inside, 1)
+        return np.column_stack([each(inside) + (x - inside)[:, None] * each(inside, 1), x**2])
 
     return basis

@@ -101,16 +101,16 @@ def _distances(draws: Draws, nested: Nested | None, truth: exact.Density) -> lis
         Number("D15", "largest error of the CDF of α, Metropolis", gap, bounds=(0.0, 0.05), evaluations=cost(draws))
     ]
     if nested is not None:
-        gap = float(np.abs(nested.cdf(grid) - truth.cdf(grid)).max())
+        theirs = float(np.abs(nested.cdf(grid) - truth.cdf(grid)).max())
         numbers.append(
             Number(
                 "D16",
                 "largest error of the CDF of α, nested sampling",
-                gap,
-                bounds=(0.0, 0.1),
+                theirs,
                 evaluations=nested.evaluations,
-                paper=Quoted("better than MCMC"),
-                remark="At its own, far smaller, number of likelihood evaluations.",
+                paper=Quoted("better than MCMC", holds=theirs < gap),
+                remark="Not with dynesty at this number of calls: the spike at α = 0 is a funnel in (α, θ₂), where steps of one "
+                "size fail. The Metropolis of this library has a step for each model, and crosses it.",
             )
         )
     return numbers
@@ -122,13 +122,10 @@ def _figure_4(draws: Draws, nested: Nested | None, truth: exact.Density) -> Pict
     figure, (top, low) = canvas(7, 6.6, 2, 1, sharex=True)
     chain = np.histogram(draws.alpha, edges, density=True)[0]
     with np.errstate(divide="ignore"):
-        bars(top, edges, np.log(chain) + 7, GREEN)
-        top.stairs(np.log(chain), edges, color=GREEN, linewidth=1.2)
+        bars(top, edges, np.log(chain), GREEN, outline=True)
         if nested is not None:
-            top.stairs(np.log(nested.histogram(edges)), edges, color=RED, linewidth=1.4)
+            bars(top, edges, np.log(nested.histogram(edges)), RED, outline=True)
     grid = np.concatenate([np.geomspace(1e-4, 0.02, 60), np.linspace(0.02, 1, 200)])
-    for patch in top.patches[:1]:
-        patch.remove()
     top.plot(grid, truth.logpdf(grid), color=BLUE)
     say(top, 0.08, 3.0, "analytic", BLUE)
     say(top, 0.2, 1.9, "Metropolis", GREEN)
@@ -153,9 +150,8 @@ def _figure_ends(sample: Draws, truth: exact.Density) -> Picture:
     ax.plot(grid, truth.pdf(grid), color=BLUE, linewidth=6, alpha=0.3, solid_capstyle="round")
     ax.plot(grid, density(sample, grid), color=RED, linewidth=1.8)
     edges = np.geomspace(1e-4, 1, 25)
-    ax.stairs(
-        np.histogram(sample.alpha, edges)[0] / sample.alpha.size / np.diff(edges), edges, color=GREEN, linewidth=1.3
-    )
+    heights = np.histogram(sample.alpha, edges)[0] / sample.alpha.size / np.diff(edges)
+    bars(ax, edges, heights, GREEN, outline=True)
     ax.set(xscale="symlog", yscale="log", xlabel=r"$\alpha$", ylabel=r"$p(\alpha \mid D)$", xlim=(0, 1.02))
     ax.set_xscale("symlog", linthresh=1e-4)
     ax.set_xticks([0, 1e-4, 1e-3, 1e-2, 1e-1, 1], ["0", "10⁻⁴", "10⁻³", "0.01", "0.1", "1"])

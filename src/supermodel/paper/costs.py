@@ -109,14 +109,7 @@ def _figure_costs(rows, scaled) -> Picture:
         x = n if label == "supermodel.compare" else scaled[label]
         ax.plot([1e3, x], [i, i], color=colour, linewidth=1.2, alpha=0.5)
         ax.plot(x, i, "o", color=colour, markersize=7)
-        say(
-            ax,
-            x * 1.5,
-            i,
-            f"{x:.1e}".replace("e+0", " × 10^").replace("e+", " × 10^") if x >= 1e3 else f"{x:.0f}",
-            INK,
-            fontsize=9,
-        )
+        say(ax, x * 1.5, i, power_of_ten(x), INK, fontsize=9)
     ax.set_yticks(range(len(rows)), [r[0] for r in reversed(rows)])
     ax.set(
         xscale="log",
@@ -131,3 +124,15 @@ def _figure_costs(rows, scaled) -> Picture:
         "Rao-Blackwell; orange: this library's engine."
     )
     return Picture("costs", "Likelihood evaluations for the same answer", caption, figure)
+
+
+def power_of_ten(x: float) -> str:
+    """A number as digits times a power of ten.
+
+    >>> power_of_ten(4.27e8)
+    '4.3 × 10⁸'
+    """
+    if not math.isfinite(x):
+        return "no answer"
+    digits, _, exponent = f"{x:.1e}".partition("e")
+    return f"{digits} × 10{str(int(exponent)).translate(str.maketrans('-0123456789', '⁻⁰¹²³⁴⁵⁶⁷⁸⁹'))}"

@@ -88,12 +88,14 @@ def likelihood_curve(ax: Any, details: dict, colour: str, fill: bool = True) -> 
         inside = (grid >= low) & (grid <= high)
         ax.fill_between(grid[inside], curve[inside], color=colour, alpha=0.18, linewidth=0)
     ax.set_ylim(bottom=0)
+    low, high = sorted(-x for x in details["interval"])
+    ax.set_xlim(low - 1.6 * (high - low), high + 2.2 * (high - low))  # a likelihood may never fall to zero on the right
 
 
 def bars(ax: Any, edges: np.ndarray, heights: np.ndarray, colour: str, outline: bool = False) -> None:
     """A histogram from edges and heights: filled, or as an outline that leaves room for another."""
     if outline:
-        ax.stairs(heights, edges, color=colour, linewidth=1.4)
+        ax.stairs(heights, edges, color=colour, linewidth=1.4, baseline=None)
     else:
         ax.stairs(heights, edges, color=colour, alpha=0.28, fill=True, linewidth=0)
 

@@ -237,8 +237,8 @@ def linear_p_of_alpha(runs: Runs) -> Part:
     ax.plot([0, 1], [exact.LineAlpha(-LINEAR).c, exact.LineAlpha(-LINEAR).pdf(1.0)], color=BLUE)
     say(ax, 0.03, 0.25, "Metropolis", GREEN)
     say(ax, 0.52, 1.1, r"exact line $m\alpha + c$", BLUE)
-    say(ax, 0.0, 2.08, r"$M_2$", INK, ha="center")
-    say(ax, 1.0, 0.12, r"$M_1$", INK, ha="center")
+    say(ax, 0.015, 2.1, r"$M_2$", INK)
+    say(ax, 0.985, 0.13, r"$M_1$", INK, ha="right")
     ax.set(xlabel=r"$\alpha$", ylabel=r"$p(\alpha \mid D)$", xlim=(0, 1), ylim=(0, 2.15))
     n = draws.alpha.size
     expected = np.diff(exact.LineAlpha(-LINEAR).cdf(edges)) * n

@@ -130,7 +130,7 @@ def _figure(curve: dict[str, np.ndarray]) -> Picture:
     ax.plot(curve["n"], curve["mean"], color=BLUE, marker="o", markersize=4)
     ax.set(xscale="log", yscale="log", xlabel="samples", ylabel="error")
     middle = len(curve["n"]) // 2
-    say(ax, curve["n"][middle] * 1.3, curve["bayes"][middle] * 1.5, r"of $\ln B_{21}$", RED)
+    say(ax, curve["n"][middle] * 1.3, curve["bayes"][middle] * 0.72, r"of $\ln B_{21}$", RED)
     say(
         ax,
         curve["n"][middle] * 1.3,

@@ -84,7 +84,7 @@ def blend_alpha(runs: Runs) -> Nested | None:
         v[0] = u[0]
         return v
 
-    return run(log_likelihood, transform, 5, runs.settings.live, runs.settings.seed)
+    return run(log_likelihood, transform, 5, runs.settings.live, runs.settings.seed, sample="rslice")
 
 
 def sine(runs: Runs) -> dict[str, Nested] | None:

@@ -160,8 +160,8 @@ def _figure_path(draws) -> Picture:
     ax.set(
         xlabel=r"$\ln[\alpha/(1-\alpha)]$", ylabel=r"$-\alpha(1-\alpha)\,E_\alpha[\ln L_1 - \ln L_2]$", xlim=(-14, 7)
     )
-    say(ax, -3.5, 0.30, "closed form", BLUE)
-    say(ax, -3.5, 0.24, "Metropolis, rung by rung", RED)
+    say(ax, 0.4, 0.44, "closed form", BLUE)
+    say(ax, 0.4, 0.38, "Metropolis, rung by rung", RED)
     say(ax, -9.2, 0.12, f"area: ln B₂₁ = {LINEAR:.2f}", INK, fontsize=9.5)
     caption = "Path sampling on L₁^α L₂^(1−α), linear data: the integrand over logit α. Its area is ln B₂₁."
     return Picture("path", "Product of likelihoods: the path integral", caption, figure)

@@ -127,22 +127,23 @@ def _figure_of_laws() -> Picture:
     )
     for _, values, colour, style in curves:
         ax.plot(l, values, color=colour, linestyle=style)
-    for name, x, y, colour in (
-        ("$e^\\alpha$ on [−4, 0]", 6.6, 1.6e3, PURPLE),
-        ("f = α", 7.1, 105, BLUE),
-        ("paper's law × 1", 3.0, 2.1, MUTED),
-        ("$e^\\alpha$, labels swapped", 8.3, 160, ORANGE),
-        ("index", 8.3, 36, GREEN),
-        ("f = α, tilted by η = ℓ", 6.4, 2.6, RED),
+    for text, x, y, colour in (
+        (r"$e^\alpha$ on [−4, 0]", 10.15, 1.35e4, PURPLE),
+        ("f = α", 10.15, 6.3e3, BLUE),
+        (r"$e^\alpha$, labels swapped", 10.15, 2.9e3, ORANGE),
+        ("index", 10.15, 148, GREEN),
+        ("f = α, tilted by η = ℓ", 10.15, 3.46, RED),
+        ("the paper's law × 1", 0.15, 0.72, MUTED),
     ):
-        say(ax, x, y, name, colour, ha="right" if name.startswith("$e^\\alpha$ on") else "left")
+        say(ax, x, y, text, colour)
     ax.set(
         yscale="log",
         xlabel=r"$\ell = \ln B_{21}$",
         ylabel=r"$\sigma\,\sqrt{N}$ of $\ell$",
-        xlim=(0, 10),
-        ylim=(0.8, 2e4),
+        xlim=(0, 14.2),
+        ylim=(0.5, 3e4),
     )
+    ax.set_xticks(range(0, 11, 2))
     ax.grid(axis="y")
     caption = (
         "Error of ln B₂₁ per square root of the number of independent samples of α. The paper's proportionality "
@@ -161,11 +162,11 @@ def _figure_of_cutoffs() -> Picture:
     ax.axvline(4, color=MUTED, linewidth=1.2, linestyle=(0, (2, 2)))
     best = precision.optimum_cutoff(-LINEAR)
     ax.plot(-best.cutoff, best.sigma_sqrt_n, "o", color=BLUE)
-    say(ax, -best.cutoff, 4.4, f"best: Λ = {best.cutoff:.3f}", BLUE, ha="center")
-    say(ax, 3.7, 330, "the paper's Λ = −4", MUTED, ha="right")
+    say(ax, -best.cutoff, 4.4, f"best: Λ = −{-best.cutoff:.3f}", BLUE, ha="center")
+    say(ax, 3.7, 3.6, "the paper's Λ = −4", MUTED, ha="right")
     say(ax, 0.55, 20, "linear, ℓ = 4.88", BLUE, ha="left")
     say(ax, 0.16, 34, "sine, ℓ = 5.02", RED, ha="right")
-    say(ax, 0.02, 130, "labels swapped", GREEN)
+    say(ax, 0.6, 330, "labels swapped", GREEN, ha="right")
     ax.set(
         xscale="log",
         yscale="log",

@@ -7,6 +7,7 @@ from functools import cache
 from typing import Any, NamedTuple
 
 import numpy as np
+from scipy.special import expit
 
 from supermodel.diagnostics import autocorrelation_time, crossings
 from supermodel.embedding.supermodel import Supermodel
@@ -14,7 +15,7 @@ from supermodel.estimation.shares import shares
 from supermodel.float64 import float64
 from supermodel.paper import examples
 from supermodel.paper.examples import LINEAR, linear_exact
-from supermodel.paper.figures import BLUE, GREEN, MUTED, RED, canvas, say
+from supermodel.paper.figures import BLUE, RED, canvas, say
 from supermodel.paper.numbers import Number, Part, Picture, Quoted, measured
 from supermodel.paper.runs import Runs, cost, worst_rhat
 from supermodel.sampling.draws import Draws
@@ -208,15 +209,20 @@ def layouts(runs: Runs) -> Part:
         ),
     ]
     figure, axes = canvas(8, 3.4, 1, 2, sharey=True)
-    for ax, draws, title, colour in ((axes[0], shared, "shared", BLUE), (axes[1], replicated, "replicated", RED)):
-        steps = 50 * np.arange(draws.n_draws)
-        for chain, shade in ((0, colour), (1, GREEN)):
-            ax.plot(steps[:120], draws.alpha[chain, :120], color=shade, linewidth=1.0)
-        ax.set(title=title, xlabel="steps", ylim=(0, 1))
-    axes[0].set_ylabel(r"$\alpha$")
-    say(axes[1], 0.02, 0.5, "two chains: one started\nin each model", MUTED, transform=axes[1].transAxes, fontsize=9)
+    for ax, draws, title in (
+        (axes[0], shared, "shared: chains cross"),
+        (axes[1], replicated, "replicated: each stays"),
+    ):
+        steps = 50 * np.arange(draws.n_draws)[:150]
+        for chain, shade in ((0, BLUE), (1, RED)):
+            ax.plot(steps, _share_of_m1(draws)[chain, :150] + 0.01 * (1 - 2 * chain), color=shade, linewidth=1.3)
+        ax.set(title=title, xlabel="steps", ylim=(-0.05, 1.05))
+    axes[0].set_ylabel(r"share of $M_1$")
+    say(axes[1], steps[-1] / 2, 0.9, "started in $M_1$", BLUE, ha="center")
+    say(axes[1], steps[-1] / 2, 0.1, "started in $M_2$", RED, ha="center")
     caption = (
-        "α along two chains, one started in each model. Sharing the common parameters lets a chain cross; "
+        "The share of M₁ in each draw along two chains, one started in each model. Sharing the common parameters "
+        "lets a chain cross; "
         "replicating them keeps it where it began."
     )
     text = "The posterior of α is the same in both layouts. Sampling it is not."
@@ -226,6 +232,13 @@ def layouts(runs: Runs) -> Part:
         numbers,
         [Picture("layouts", "Shared and replicated parameters", caption, figure)],
     )
+
+
+def _share_of_m1(draws: Draws) -> np.ndarray:
+    """P(M1 | alpha, theta) at every draw."""
+    with np.errstate(divide="ignore"):
+        log_odds = np.log(draws.alpha) - np.log1p(-draws.alpha)
+    return expit(log_odds + draws.log_joints[..., 0] - draws.log_joints[..., 1] + draws.supermodel.tilt[0])
 
 
 def _lost() -> float:
