@@ -1,4 +1,7 @@
-"""`python -m benchmarks [name ...]`: run the claims, print them, and write them into docs/benchmarks.md."""
+"""`python -m benchmarks [name ...]`: run the claims, print them, and write them into docs/benchmarks.md.
+
+Results are kept per name in results.json, so that one claim can be measured anew without the others.
+"""
 
 from __future__ import annotations
 
@@ -13,8 +16,12 @@ from benchmarks.several_modes import several_modes
 from benchmarks.targets import ALL, Row
 
 HERE = Path(__file__).resolve().parent
+RESULTS = HERE / "results.json"
 PAGE = HERE.parent / "docs" / "benchmarks.md"
 BEGIN, END = "<!-- figures:begin -->", "<!-- figures:end -->"
+HEADER = (
+    "| problem | exact ln B | ours | evaluations | seconds | verdict | claim | holds |\n|---|---|---|---|---|---|---|---|"
+)
 JOBS = {**ALL, "several_modes": several_modes}
 
 
@@ -23,7 +30,7 @@ def number(x: float, digits: int = 4) -> str:
 
 
 def line(row: Row) -> str:
-    estimate = "" if math.isnan(row.estimate) else f"{number(row.estimate, 6)} ± {number(row.error, 2)}"
+    estimate = "" if math.isnan(row.estimate) else f"{number(row.estimate, 7)} ± {number(row.error, 2)}"
     holds = {True: "yes", False: "**no**", None: ""}[row.holds]
     evaluations = f"{row.evaluations:,}".replace(",", " ") if row.evaluations else ""
     cells = (row.what, number(row.exact, 8), estimate, evaluations, f"{row.seconds:.1f}", row.verdict, row.claim, holds)
@@ -31,32 +38,30 @@ def line(row: Row) -> str:
 
 
 def main(names: list[str]) -> int:
-    rows: list[Row] = []
-    for name in names or list(JOBS):
+    kept = json.loads(RESULTS.read_text()) if RESULTS.exists() else {}
+    good = True
+    for name in names or [*JOBS, "calibration"]:
         if name == "calibration":
-            continue
-        for found in JOBS[name]():
-            rows.append(found)
-            print(line(found), flush=True)
-    text = ""
-    if not names or "calibration" in names:
-        text = summary(run(0, 200, vectorized=True) + run(200, 230, vectorized=False))
-        print(text)
-    if not names:
-        write(rows, text)
-    return 0 if all(row.holds is not False for row in rows) else 1
+            kept[name] = summary(run(0, 200, vectorized=True) + run(200, 220, vectorized=False))
+            print(kept[name], flush=True)
+        else:
+            rows = JOBS[name]()
+            print("\n".join(map(line, rows)), flush=True)
+            good &= all(row.holds is not False for row in rows)
+            kept[name] = [asdict(row) for row in rows]
+        RESULTS.write_text(json.dumps(kept, indent=1) + "\n")
+        write(kept)
+    return 0 if good else 1
 
 
-def write(rows: list[Row], calibration: str) -> None:
-    """Into the page of the documentation, and as data beside this file."""
-    (HERE / "results.json").write_text(
-        json.dumps({"rows": [asdict(r) for r in rows], "calibration": calibration}, indent=1)
-    )
-    header = "| problem | exact ln B | ours | evaluations | seconds | verdict | claim | holds |\n|---|---|---|---|---|---|---|---|"
-    table = "\n".join([header, *map(line, rows), "", "Calibration:", "", "```text", calibration, "```"])
-    page = PAGE.read_text()
-    before, rest = page.split(BEGIN)
-    PAGE.write_text(before + BEGIN + "\n" + table + "\n" + END + rest.split(END)[1])
+def write(kept: dict) -> None:
+    """Into the page of the documentation, in the order of the jobs."""
+    rows = [line(Row(**row)) for name in JOBS for row in kept.get(name, [])]
+    text = "\n".join([HEADER, *rows])
+    if "calibration" in kept:
+        text += "\n\nCalibration:\n\n```text\n" + kept["calibration"] + "\n```"
+    before, rest = PAGE.read_text().split(BEGIN)
+    PAGE.write_text(before + BEGIN + "\n" + text + "\n" + END + rest.split(END)[1])
 
 
 if __name__ == "__main__":

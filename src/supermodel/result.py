@@ -172,7 +172,9 @@ class Comparison:
         from supermodel.selftest import check
 
         if self.models is None:
-            raise SupermodelError("a result from a file has no models to test; give them to `supermodel.check(models)`.")
+            raise SupermodelError(
+                "a result from a file has no models to test; give them to `supermodel.check(models)`."
+            )
         return check(self.models, self.data, seed=self.seed)
 
     @cached_property

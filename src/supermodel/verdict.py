@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -138,7 +138,8 @@ def _expected_weight(draws: Draws) -> np.ndarray | None:
     if supermodel.combine != "mixture" or supermodel.coordinate.is_discrete or supermodel.coordinate.is_simplex:
         return None
     nodes, quadrature = np.polynomial.legendre.leggauss(64)
-    low, high = supermodel.coordinate.low, supermodel.coordinate.high
+    coordinate: Any = supermodel.coordinate
+    low, high = coordinate.low, coordinate.high
     alpha = low + 0.5 * (high - low) * (nodes + 1)
     density = quadrature * np.exp(supermodel.coordinate.log_prior_of(alpha))
     w = supermodel.coordinate.weights_of(alpha)  # (64, K)

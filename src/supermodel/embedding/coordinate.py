@@ -258,7 +258,7 @@ class Ladder(Coordinate):
     r"""$\alpha \in \{0, \dots, M-1\}$: rung m has the weights `table[m]` and the log prior `log_prior_table[m]`."""
 
     table: np.ndarray  # (M, K)
-    log_prior_table: np.ndarray | None = None  # (M,), normalised on construction
+    log_prior_table: Any = None  # (M,), normalised on construction
     is_discrete = True
 
     def __post_init__(self):

@@ -66,7 +66,7 @@ class Supermodel:
         self.joints = tuple(Joint(name, model, data) for name, model in models.items())
         self.coordinate = coordinate or _default_coordinate(combine, len(models))
         self.tilt = np.zeros(len(models)) if tilt is None else np.asarray(tilt, float)
-        self.warps = None if warps is None else tuple(warps)
+        self.warps: Any = None if warps is None else tuple(warps)
         self._lay_out(share)
         self._companions = Companions(self, companions)
         self._check_fit()
@@ -230,7 +230,7 @@ class Supermodel:
         import jax.numpy as jnp
         from jax.scipy.special import logsumexp
 
-        noise = self.joints[0].model.noise
+        noise: Any = self.joints[0].model.noise
         if self.combine == "blend":
             mean = jnp.tensordot(weights, predictions, axes=1)
         else:

@@ -54,7 +54,7 @@ class Edge:
     ):
         self.pair = pair
         self.kernel = kernel  # "crank_nicolson", "hamiltonian", or "hill_jumping" with a mixture as the reference
-        self.mixture = mixture
+        self.mixture: Any = mixture
         self.chains = chains
         self.stream = stream
         self.executor = executor

@@ -87,8 +87,8 @@ def _maximise(points: np.ndarray, share: np.ndarray, whole: np.ndarray) -> Mixtu
         factors.append(
             np.linalg.cholesky((1 - prior) * covariance + prior * whole + 1e-10 * np.trace(whole) * np.eye(d))
         )
-    factors = np.array(factors)
-    return Mixture(np.log(counts / counts.sum()), means, factors, np.linalg.inv(factors))
+    stacked = np.array(factors)
+    return Mixture(np.log(counts / counts.sum()), means, stacked, np.linalg.inv(stacked))
 
 
 def _log_parts(points: np.ndarray, mixture: Mixture) -> np.ndarray:

@@ -193,7 +193,7 @@ def _hamiltonian(joint: Joint, rng: np.random.Generator, seed: int, stream: int,
 
 def _from_chains(joint: Joint, rng: np.random.Generator, evaluations: int, executor: Any) -> Pilot:
     """Posterior draws that the user brought: only their densities at a few of them are asked for."""
-    given = joint.model.pilot_points
+    given: Any = joint.model.pilot_points
     n = len(next(iter(given.values())))
     rows = rng.permutation(n)[:512]
     points = joint.space.points_of({name: np.asarray(given[name])[rows] for name in joint.space.names})

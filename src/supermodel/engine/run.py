@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from supermodel.engine.checks import EdgeReport, examine
+from supermodel.engine.checks import examine
 from supermodel.engine.edge import Block, Edge
 from supermodel.engine.kernels import Tuning
 from supermodel.engine.pilot import BATCH, Known, Pilot, leapfrogs, padded, pilot
@@ -45,7 +45,7 @@ class Arm:
     edge: Edge
     gap: Gap
     tuning: Tuning
-    report: EdgeReport | None = None
+    report: Any = None  # an EdgeReport, as soon as there are draws
 
     @property
     def n_draws(self) -> int:
@@ -85,8 +85,8 @@ class Run:
                 self._keep()
         if not self.arms:
             self.spent = 0
-            edges = self._tree()
-            self.arms = [self._warm(*edge, 1000 + stream) for stream, edge in enumerate(edges)]
+            edges = enumerate(self._tree())
+            self.arms = [self._warm(i, j, gap, pair, starts, 1000 + n) for n, (i, j, gap, pair, starts) in edges]
             self._keep()
 
     def _probe(self) -> list[tuple[Joint, Known]]:

@@ -29,9 +29,14 @@ LOG_ROOT_2PI = 0.5 * math.log(2 * math.pi)
 class Prior(Protocol):
     """What the rest of the package asks of a prior. `u` is a flat vector of `size` numbers."""
 
-    shape: tuple[int, ...]  # of the value that the user sees
-    size: int  # of the unconstrained coordinates
-    description: str
+    @property
+    def shape(self) -> tuple[int, ...]: ...  # of the value that the user sees
+
+    @property
+    def size(self) -> int: ...  # of the unconstrained coordinates
+
+    @property
+    def description(self) -> str: ...
 
     def constrain(self, u: Any) -> Any: ...
     def unconstrain(self, value: Any) -> Any: ...
@@ -337,7 +342,7 @@ def _from_quantiles(name: str, distribution: Any) -> Quantile:
 
 def _check_quantiles_match_density(name: str, prior: Quantile, distribution: Any) -> None:
     """The mass that `logpdf` puts between two quantiles must be the mass that `ppf` claims."""
-    low, high = (float(prior.ppf(q)) for q in (0.01, 0.99))
+    low, high = (float(v) for v in prior.ppf(np.array([0.01, 0.99])))
     grid = np.linspace(low, high, 20_001)
     total = float(np.trapezoid(np.exp(distribution.logpdf(grid)), grid))
     if not abs(total - 0.98) < 0.01:
