@@ -15,7 +15,7 @@ import supermodel as sm
 from engine_problems import gamma_rates
 from supermodel.errors import StorageError
 
-OPTIONS = {"seed": 2, "target_error": 0.004, "progress": False}
+OPTIONS = {"seed": 2, "target_error": 0.008, "progress": False}
 
 WORKER = """
 import json, os, sys, time
