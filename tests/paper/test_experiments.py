@@ -139,6 +139,9 @@ def test_the_paper_is_held_to_its_own_errors():
     assert Number("D8", "", 4.8, 0.2, 4.63, paper=quoted(4.83, 0.21, 0.19)).paper_agrees is False
     assert Number("D5", "", 0.3, bounds=(0, 1), paper=Quoted("the other way round", holds=False)).paper_agrees is False
     assert Number("D5", "", 0.3).paper_agrees is None
+    # A statement is put to the test by our own number where that has bounds.
+    assert Number("D5", "", 0.3, bounds=(0, 1), paper=Quoted("between", holds=True)).paper_agrees is True
+    assert Number("D5", "", 1.3, bounds=(0, 1), paper=Quoted("between", holds=True)).paper_agrees is False
 
 
 def test_counts():

@@ -78,7 +78,7 @@ def test_the_page_holds_every_figure_and_every_number_and_needs_nothing_else(mad
 
 def test_where_the_paper_is_wrong_the_page_says_why(made):
     text = (made[0] / "index.html").read_text()
-    assert "M₂ higher than M₁" in text.split("Where the paper is wrong")[1]
+    assert "max ln L of M₂ is higher than of M₁" in text.split("Where the paper is wrong")[1]
 
 
 def one(number):

@@ -47,6 +47,7 @@ class Pilot:
     log_evidence_error: float = float("nan")
     step: float = 0.0  # of the Hamiltonian pilot
     mixture: Mixture | None = None  # the reference, in warped coordinates, where one Gaussian is not enough
+    is_hilly: bool = False  # that reference has hills of its own, and no single warp describes the posterior
     acceptance: float = 1.0  # of independent draws from N(0, I) by a chain in the posterior
     notes: list[tuple[str, str]] = field(default_factory=list)
 
@@ -94,12 +95,20 @@ def pilot(joint: Joint, known: Known, seed: int, stream: int, executor: Any = No
         return _tempered(joint, rng, known, paid, climb.gradients, executor)
     found = _laplace(joint, rng, climb, paid)
     if max(found.spread, found.spread_reference) <= 1.5:
-        return replace(found, warp=widened(found.warp, found.spread))
+        return _with_reference(found)
     chained = _hamiltonian(joint, rng, seed, stream, found)
     if chained is not None and (chained.spread <= 3.0 or joint.dimension > 12):
         return replace(chained, warp=widened(chained.warp, chained.spread))
     spent = chained or found
     return _tempered(joint, rng, known, spent.evaluations, spent.gradients, executor, chained)
+
+
+def _with_reference(found: Pilot) -> Pilot:
+    """A reference that covers the tails of a posterior that is nearly normal; a normal one is left as it is."""
+    d = found.joint.dimension
+    if found.spread < 0.05 or d > 20:
+        return replace(found, warp=widened(found.warp, found.spread))
+    return replace(found, mixture=defended(d))
 
 
 def _starts(joint: Joint, known: tuple[np.ndarray, np.ndarray]) -> np.ndarray:
@@ -237,7 +246,7 @@ def _tempered(joint, rng, known, evaluations, gradients, executor, chained: Pilo
     return Pilot(
         joint, warp if mixture else widened(warp, left), particles.points[rows], particles.log_joint[rows], left,
         1.3 * left, method, evaluations, gradients, log_evidence=particles.log_evidence,
-        log_evidence_error=particles.log_evidence_error, mixture=mixture,
+        log_evidence_error=particles.log_evidence_error, mixture=mixture, is_hilly="hills" in method,
     )  # fmt: skip
 
 

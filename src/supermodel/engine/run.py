@@ -128,7 +128,7 @@ class Run:
         root = len(self.pilots)
         pairs = [(i, root) for i in range(root)]
         least = 0.05 if root <= 4 else 1.0  # measuring a pair has its price too
-        far = [i for i, p in enumerate(self.pilots) if p.spread > least and p.mixture is None]
+        far = [i for i, p in enumerate(self.pilots) if p.spread > least and not p.is_hilly]
         for i in far:
             for j in far:
                 common = set(self.pilots[i].joint.space.names) & set(self.pilots[j].joint.space.names)

@@ -93,8 +93,8 @@ def selection(runs: Runs) -> Part:
             "max ln L of M₁ minus that of M₂",
             top["M1"] - top["M2"],
             bounds=(0.0, math.inf),
-            paper=Quoted("M₂ higher than M₁", holds=False),
-            remark="The paper is wrong here (E12): M₁ contains M₂, so its maximum cannot be lower.",
+            paper=Quoted("max ln L of M₂ is higher than of M₁", holds=False),
+            remark="M₁ contains M₂, so its maximum cannot be lower.",
         )
     )
     z = {n: linear_exact(n).log_evidence for n in names}

@@ -75,7 +75,11 @@ class Number:
     @property
     def paper_agrees(self) -> bool | None:
         """The paper's value against the exact one."""
-        return None if self.paper is None else self.paper.agrees_with(self.exact)
+        if self.paper is None:
+            return None
+        if self.paper.value is None and self.paper.holds and self.bounds is not None:
+            return self.agrees  # a statement that our own number puts to the test
+        return self.paper.agrees_with(self.exact)
 
     def shown(self) -> str:
         """Ours with its error, or to the digits that its tolerance asks for."""

@@ -48,7 +48,7 @@ def products(runs: Runs) -> Part:
                 measured(
                     "G1",
                     f"ln B₂₁ by L₁^α L₂^(1−α), {name}, {label}",
-                    estimator(draws.thin(max(1, draws.alpha.size // 4_000))).log_bayes_factor("M2", "M1"),
+                    estimator(draws.thin(max(1, draws.alpha.size // 20_000))).log_bayes_factor("M2", "M1"),
                     value,
                     evaluations=cost(draws),
                 )
@@ -112,7 +112,7 @@ def product_of_predictions() -> tuple[Supermodel, float]:
         evidences[name] = exact.LinearGaussian(
             exact.polynomial(d["x"], powers), d["y"], d["sigma"], sd**2, mean
         ).log_evidence
-    rungs = coordinates.ladder(12, 2.0)
+    rungs = coordinates.ladder(6, 2.0)
     return Supermodel(models, combine="blend_product", coordinate=rungs, data=d), evidences["M2"] - evidences["M1"]
 
 

@@ -8,6 +8,7 @@ from importlib import resources
 from typing import Any
 
 from supermodel.paper import figures
+from supermodel.paper.misprints import MISPRINTS
 from supermodel.paper.numbers import Number, Part, Picture, tally
 
 MARKS = {True: ("yes", "✓", "agrees"), False: ("no", "✗", "differs"), None: ("none", "–", "nothing to compare with")}
@@ -46,13 +47,11 @@ def page(parts: Sequence[Part], facts: dict[str, Any]) -> str:
 
 def _head(numbers: Sequence[Number], facts: dict[str, Any]) -> str:
     count = tally(numbers)
-    lengths = (
-        f"Fast run: {facts['steps']}; the full run uses the paper's own step counts."
-        if facts["settings"] == "fast"
-        else "The paper's own step counts."
-        if facts["settings"] == "full"
-        else "A tiny run, for tests of the machinery only."
-    )
+    lengths = {
+        "fast": "This is the fast run, of fewer steps (listed at the end); the full run has the paper's own step "
+        "counts.",
+        "full": "All runs have the paper's own step counts.",
+    }.get(facts["settings"], "A tiny run, for tests of the machinery only.")
     cards = (
         (f"{count['agree']} of {count['checked']}", "numbers agree with the exact value"),
         (f"{count['paper_agree']} of {count['paper']}", "statements and values of the paper hold"),
@@ -85,14 +84,22 @@ def _quoted(numbers: Sequence[Number]) -> str:
 
 
 def _wrong(numbers: Sequence[Number]) -> str:
-    found = [n for n in numbers if n.paper_agrees is False and n.remark]
     items = "".join(
-        f"<li><b>{html.escape(n.paper.text)}</b> <span class='small'>({n.row})</span> {html.escape(n.remark)} "
+        f"<li><b>{html.escape(n.paper.text)}</b> <span class='small'>({n.row})</span><br>{html.escape(n.remark)} "
         f"<span class='small'>{html.escape(n.label)}: {html.escape(n.shown())}.</span></li>"
-        for n in found
-        if n.paper is not None
+        for n in numbers
+        if n.paper is not None and n.paper_agrees is False and n.remark
     )
-    return f"<h2 id='wrong'>Where the paper is wrong, and why</h2><ul class='wrongs'>{items}</ul>"
+    rows = "".join(
+        f"<tr><td class='row'>{m.name}</td><td>{html.escape(m.where)}</td><td>{html.escape(m.printed)}</td><td>{html.escape(m.correct)}</td></tr>"
+        for m in MISPRINTS
+    )
+    head = "<tr><th></th><th>where</th><th>printed</th><th>correct</th></tr>"
+    return (
+        f"<h2 id='wrong'>Where the paper is wrong, and why</h2><ul class='wrongs'>{items}</ul>"
+        f"<details><summary>Misprints in formulas and sentences ({len(MISPRINTS)})</summary>"
+        f"<div class='scroll'><table><thead>{head}</thead><tbody>{rows}</tbody></table></div></details>"
+    )
 
 
 def _contents(parts: Sequence[Part]) -> str:
@@ -158,7 +165,12 @@ def _mark(verdict: bool | None) -> str:
 
 
 def _foot(facts: dict[str, Any]) -> str:
-    notes = "".join(f"<p class='small'>{html.escape(note)}</p>" for note in facts["notes"])
+    notes = (
+        f"<p class='small'>Steps of the runs, over all chains: {html.escape(facts['steps'])}.</p>"
+        if facts["steps"]
+        else ""
+    )
+    notes += "".join(f"<p class='small'>{html.escape(note)}</p>" for note in facts["notes"])
     versions = ", ".join(f"{name} {version}" for name, version in facts["versions"].items())
     return (
         f"<h2>How this page was made</h2>{notes}<p class='small'>supermodel "

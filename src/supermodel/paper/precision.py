@@ -47,8 +47,11 @@ def laws(runs: Runs) -> Part:
                 found,
                 exact=ratio,
                 tolerance=6e-4,
-                paper=Quoted("constant", holds=False) if l == 10 else None,
-                remark="(2.8) is right in N, but its “constant” falls from 3.46 to 1 as ℓ grows." if l == 10 else "",
+                paper=Quoted("σ ∝ 1/(√N c(2−c)), eq. (2.8)", holds=False) if l == 10 else None,
+                remark="Right in N, but the factor in front is no constant: it falls from 3.46 to 1 as ℓ grows from "
+                "0 to 10."
+                if l == 10
+                else "",
             )
         )
     for k, value in ((2, 44.3), (5, 25.8), (10, 16.2), (20, 13.3), (50, 12.2), (200, 11.7)):
@@ -204,7 +207,7 @@ def binned_errors(runs: Runs) -> Part:
                 precision.printed_binned_sigma(-l, counts),
                 exact=printed,
                 tolerance=0.6,
-                paper=Quoted("the printed formula", holds=False),
+                paper=Quoted("binned error of Appendix D", holds=False) if bins == 10 else None,
                 remark="Each term is inverted: it grows with the number of bins and does not fall with N (E13).",
             )
         )

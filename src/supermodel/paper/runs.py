@@ -67,6 +67,9 @@ class Runs:
         chains = options.pop("chains", s.chains)
         draws = options.pop("draws", s.draws(paper_steps, thin, chains))
         self.log(f"sampling {name}: {draws * thin * chains:.1e} steps")
+        # Half of the chains start in the losing model: they must all have left it before the first record.
+        if options.get("sampler", "metropolis") == "metropolis":
+            options.setdefault("warmup", 8000 if s.own > 100_000 else 500)
         # A seed of its own for each run: two runs must not share their random numbers.
         seed = s.seed + sum(name.encode())
         return sample(supermodel, chains=chains, draws=draws, thin=thin, seed=seed, **options)

@@ -193,7 +193,7 @@ def scaling(runs: Runs) -> Part:
                 "D12",
                 "power of D by which the cost grows, nested sampling (random walks)",
                 exponent(by["nested"], "needed"),
-                paper=Quoted("exponential", holds=False),
+                paper=Quoted("nested sampling scales exponentially", holds=False),
                 remark="Exponential cost belongs to rejection from ellipsoids; with random walks inside them, nested "
                 "sampling too is polynomial (ERRATA 1.4).",
             )

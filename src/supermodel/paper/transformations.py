@@ -71,7 +71,7 @@ def transformations(runs: Runs) -> Part:
                 _line_deviation(s),
                 exact=deviation,
                 tolerance=6e-4 if s > 2 else 6e-3,
-                paper=Quoted("“the posterior is linear”", holds=False) if s == 0.3 else None,
+                paper=Quoted("linear for a wide Gaussian prior of α", holds=False) if s == 0.3 else None,
                 remark="It is prior times line. For a prior symmetric about ½ the plain fit is right all the same."
                 if s == 0.3
                 else "",
