@@ -15,7 +15,7 @@ from supermodel.engine.kernels import Tuning
 from supermodel.engine.pilot import BATCH, Known, Pilot, leapfrogs, padded, pilot
 from supermodel.engine.rungs import Gap, place, rebalance
 from supermodel.engine.tree import grow, measure, pair_supermodel
-from supermodel.estimation.estimate import Estimate, Evidences
+from supermodel.estimation.estimate import UNKNOWN, Estimate, Evidences
 from supermodel.estimation.ladder import multistate
 from supermodel.float64 import in_float64
 from supermodel.models.joint import Joint
@@ -289,10 +289,10 @@ class Run:
 
     def _difference(self, a: int, b: int | None) -> Estimate:
         sign = self._sign(a, b)
-        values = np.array([arm.report.value for arm in self.arms])
-        errors = np.array([arm.report.error for arm in self.arms])
-        variance = np.sum(np.where(sign != 0, (sign * errors) ** 2, 0.0))
-        return Estimate(float(np.sum(sign * values)), float(np.sqrt(variance)))
+        # Only the edges on the path: another one may have an infinite error, and 0 times that is not a number.
+        used = [(s, arm.report) for s, arm in zip(sign, self.arms, strict=True) if s != 0]
+        variance = sum(report.error**2 for _, report in used)
+        return Estimate(float(sum(s * report.value for s, report in used)), float(np.sqrt(variance)))
 
     def _worst_pair(self) -> tuple[int, int | None]:
         """The best model and the one whose Bayes factor with it is least certain (a lone model: the reference)."""
@@ -309,7 +309,10 @@ class Run:
         paths = self.paths()[order]
         values = np.array([arm.report.value for arm in self.arms])
         variances = np.array([arm.report.error for arm in self.arms]) ** 2
-        return Evidences(tuple(self.models), paths @ values, (paths * variances) @ paths.T, True)
+        # An infinite error (a limit) is written as one beyond all use: it must cancel in pairs that do not rest on it.
+        variances = np.minimum(variances, UNKNOWN**2)
+        covariance = (paths * variances) @ paths.T
+        return Evidences(tuple(self.models), paths @ np.nan_to_num(values), covariance, True)
 
 
 def canonical(models: Mapping[str, Model], data: Any) -> list[Joint]:

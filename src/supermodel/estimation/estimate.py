@@ -11,6 +11,7 @@ import numpy as np
 from supermodel.errors import SupermodelError
 
 LN10 = math.log(10.0)
+UNKNOWN = 1e3  # nats: an error as large as this says that only a limit is known
 
 
 @dataclass(frozen=True)
@@ -84,8 +85,7 @@ class Evidences:
         """ln Z_first - ln Z_second."""
         a, b = self.index(first), self.index(second)
         c = self.covariance
-        variance = c[a, a] + c[b, b] - 2 * c[a, b]
-        return Estimate(float(self.values[a] - self.values[b]), float(np.sqrt(max(variance, 0.0))))
+        return Estimate(float(self.values[a] - self.values[b]), _error(c[a, a] + c[b, b] - 2 * c[a, b]))
 
     def log_evidence(self, name: str) -> Estimate:
         """ln Z of one model."""
@@ -95,4 +95,10 @@ class Evidences:
                 "Use log_bayes_factor(a, b), or supermodel.evidence(model) for an absolute evidence."
             )
         k = self.index(name)
-        return Estimate(float(self.values[k]), float(np.sqrt(self.covariance[k, k])))
+        return Estimate(float(self.values[k]), _error(self.covariance[k, k]))
+
+
+def _error(variance: float) -> float:
+    """The standard error; infinite where nothing but a limit is known, NaN where nothing at all is."""
+    error = float(np.sqrt(np.maximum(variance, 0.0)))
+    return math.inf if error >= 0.99 * UNKNOWN else error

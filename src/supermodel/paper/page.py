@@ -91,7 +91,7 @@ def _wrong(numbers: Sequence[Number]) -> str:
         if n.paper is not None and n.paper_agrees is False and n.remark
     )
     rows = "".join(
-        f"<tr><td class='row'>{m.name}</td><td>{html.escape(m.where)}</td><td>{html.escape(m.printed)}</td><td>{html.escape(m.correct)}</td></tr>"
+        f"<tr><td class='row'>{m.name}</td>" + "".join(f"<td>{html.escape(text)}</td>" for text in m[1:]) + "</tr>"
         for m in MISPRINTS
     )
     head = "<tr><th></th><th>where</th><th>printed</th><th>correct</th></tr>"
