@@ -24,7 +24,7 @@ def sampling_checks(runs: Runs) -> Part:
         numbers.append(
             Number(
                 "B11",
-                f"τ of α after thinning by {paper_thin}: {name}",
+                f"τ of α after thinning by {draws.info['thin']}: {name}",
                 tau,
                 paper=Quoted(f"τ < 10 at n = {paper_thin}", holds=bool(tau < 10)),
                 remark=""

@@ -63,17 +63,16 @@ def canvas(width: float = 7.0, height: float = 4.2, rows: int = 1, columns: int 
 def say(ax: Any, x: float, y: float, text: str, colour: str = INK, **options: Any) -> None:
     """A direct label: text in the colour of what it names."""
     options = {"fontsize": 9.5, "va": "center", "ha": "left"} | options
-    ax.text(x, y, text, color=colour, **options)
+    # Not part of the layout: a label that falls outside must not squeeze the axes.
+    ax.text(x, y, text, color=colour, **options).set_in_layout(False)
 
 
-def vertical(ax: Any, x: float, text: str, colour: str, height: float = 0.97, **options: Any) -> None:
-    """A dotted vertical line with its name beside its top."""
-    ax.axvline(x, color=colour, linestyle=(0, (2, 2)), linewidth=1.6, zorder=1)
-    options = {"ha": "left", "va": "top", "fontsize": 9.5} | options
-    pad = " " if options["ha"] == "left" else ""
-    ax.text(
-        x, height, pad + text + (" " if not pad else ""), color=colour, transform=ax.get_xaxis_transform(), **options
-    )
+def mark(ax: Any, *lines: tuple[float | None, str, str]) -> None:
+    """Dotted vertical lines (x, text, colour), named in the upper right corner, where a likelihood of ln B is low."""
+    for i, (x, text, colour) in enumerate(lines):
+        if x is not None:
+            ax.axvline(x, color=colour, linestyle=(0, (2, 2)), linewidth=1.6, zorder=1)
+        say(ax, 0.985, 0.95 - 0.075 * i, text, colour, transform=ax.transAxes, ha="right")
 
 
 def likelihood_curve(ax: Any, details: dict, colour: str, fill: bool = True) -> None:
@@ -88,8 +87,9 @@ def likelihood_curve(ax: Any, details: dict, colour: str, fill: bool = True) -> 
         inside = (grid >= low) & (grid <= high)
         ax.fill_between(grid[inside], curve[inside], color=colour, alpha=0.18, linewidth=0)
     ax.set_ylim(bottom=0)
-    low, high = sorted(-x for x in details["interval"])
-    ax.set_xlim(low - 1.6 * (high - low), high + 2.2 * (high - low))  # a likelihood may never fall to zero on the right
+    # By the error, not by the grid: with few samples the likelihood never falls to zero on the right.
+    peak, reach = grid[np.argmax(curve)], details["nominal"]
+    ax.set_xlim(peak - 3.8 * reach, peak + 5.5 * reach)
 
 
 def bars(ax: Any, edges: np.ndarray, heights: np.ndarray, colour: str, outline: bool = False) -> None:

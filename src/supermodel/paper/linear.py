@@ -14,7 +14,7 @@ from supermodel.estimation.precision import sigma_line
 from supermodel.estimation.shares import shares
 from supermodel.paper import examples
 from supermodel.paper.examples import LINEAR, linear_exact
-from supermodel.paper.figures import BLUE, GREEN, INK, MUTED, RED, canvas, likelihood_curve, say, vertical
+from supermodel.paper.figures import BLUE, GREEN, INK, MUTED, RED, canvas, likelihood_curve, mark, say
 from supermodel.paper.numbers import Number, Part, Picture, Quoted, measured, quoted
 from supermodel.paper.runs import FIGURE_2, Runs, alpha_draws, cost, first_part
 
@@ -173,10 +173,8 @@ def _end_bin_penalty(n: float) -> float:
 def _figure_2(fit, size: int) -> Picture:
     figure, ax = canvas()
     likelihood_curve(ax, fit.details, RED)
-    peak = fit.log_bayes_factor("M2", "M1").value
-    sides = ("right", "left") if peak > LINEAR else ("left", "right")
-    vertical(ax, LINEAR, f"analytic {LINEAR:.2f}", BLUE, ha=sides[0])
-    vertical(ax, peak, f"recovered {peak:.2f}", RED, 0.88, ha=sides[1])
+    value = fit.log_bayes_factor("M2", "M1")
+    mark(ax, (LINEAR, f"analytic {LINEAR:.2f}", BLUE), (value.value, f"recovered {value}", RED))
     ax.set(xlabel=r"$\ell = \ln B_{21}$", ylabel="likelihood (normalised)")
     caption = f"Likelihood of ln B₂₁ from {size:,} thinned Metropolis samples of α. Shaded: 68%."
     return Picture("figure_02", "Figure 2: likelihood of the log Bayes factor", caption, figure)
@@ -184,23 +182,12 @@ def _figure_2(fit, size: int) -> Picture:
 
 def _figure_3(fits, sizes) -> Picture:
     figure, ax = canvas()
-    for fit, size, colour, shift in zip(fits, sizes, (RED, BLUE), (-1, 1), strict=True):
-        likelihood_curve(ax, fit.details, colour, fill=False)
-        if "grid" not in fit.details:
-            continue
-        value = fit.log_bayes_factor("M2", "M1")
-        grid, curve = -fit.details["grid"], fit.details["curve"]
-        half = grid[np.flatnonzero(curve > 0.55 * curve.max())]
-        at = half.max() if shift > 0 else half.min()
-        say(
-            ax,
-            at + 0.04 * shift,
-            0.55 * curve.max(),
-            f"{size:,} samples\n{value}",
-            colour,
-            ha="left" if shift > 0 else "right",
-        )
-    vertical(ax, LINEAR, "analytic", INK, 1.0, va="bottom")
+    likelihood_curve(ax, fits[1].details, BLUE, fill=False)
+    likelihood_curve(ax, fits[0].details, RED, fill=False)  # the wider one, and its limits, last
+    values = [fit.log_bayes_factor("M2", "M1") for fit in fits]
+    labels = [f"{size:,} samples: {value}" for size, value in zip(sizes, values, strict=True)]
+    mark(ax, (LINEAR, f"analytic {LINEAR:.2f}", INK), (None, labels[0], RED), (None, labels[1], BLUE))
+    ax.set_ylim(0, 1.08 * max(fit.details["curve"].max() if "curve" in fit.details else 0.1 for fit in fits))
     ax.set(xlabel=r"$\ell = \ln B_{21}$", ylabel="likelihood (normalised)")
     caption = "More samples, a narrower likelihood: a factor of 3.75 in number is one of 1.93 in precision."
     return Picture("figure_03", "Figure 3: likelihood for different numbers of samples", caption, figure)

@@ -15,7 +15,7 @@ from supermodel.estimation.line_fit import line_fit
 from supermodel.estimation.precision import information_exponential, information_line
 from supermodel.estimation.shares import shares
 from supermodel.paper.examples import CUTOFF, LINEAR, SINE
-from supermodel.paper.figures import BLUE, GREEN, RED, bars, canvas, likelihood_curve, say, vertical
+from supermodel.paper.figures import BLUE, GREEN, RED, bars, canvas, likelihood_curve, mark, say
 from supermodel.paper.numbers import Number, Part, Picture, Quoted, measured, quoted
 from supermodel.paper.runs import Runs, cost
 
@@ -190,8 +190,7 @@ def _figure_7(draws) -> Picture:
 def _figure_8_or_9(fit, value, truth: float, number: int, name: str) -> Picture:
     figure, ax = canvas()
     likelihood_curve(ax, fit.details, RED)
-    vertical(ax, truth, f"exact {truth:.3f}", BLUE, ha="right" if value.value > truth else "left")
-    vertical(ax, value.value, f"recovered {value.value:.2f}", RED, 0.88, ha="left" if value.value > truth else "right")
+    mark(ax, (truth, f"exact {truth:.3f}", BLUE), (value.value, f"recovered {value}", RED))
     ax.set(xlabel=r"$\ell = \ln B_{21}$", ylabel="likelihood (normalised)")
     return Picture(
         f"figure_{number:02d}",

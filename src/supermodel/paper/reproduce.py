@@ -108,7 +108,10 @@ def run(settings: Settings, out: Path, experiments: Sequence[Experiment], log: C
 
 
 def _facts(settings: Settings, parts: Sequence[Part], runs: Runs, seconds: float) -> dict[str, Any]:
-    lengths = ", ".join(f"{name} {d.alpha.size * d.info['thin']:.1e} steps" for name, d in runs.finished.items())
+    lengths = ", ".join(
+        f"{name} {d.alpha.size * d.info['thin']:.1e} (every {d.info['thin']} recorded)"
+        for name, d in runs.finished.items()
+    )
     notes = [] if nested_sampling.is_available(runs) else [nested_sampling.ABSENT]
     names = ("supermodel", "jax", "numpyro", "blackjax", "numpy", "scipy", *(("dynesty",) if not notes else ()))
     return {

@@ -56,7 +56,8 @@ class Runs:
     def __getitem__(self, name: str) -> Draws:
         if name not in self._kept:
             plan = PLANS[name]
-            self._kept[name] = self.sample(plan.supermodel(), name, paper_steps=plan.paper_steps, thin=plan.thin)
+            thin = self.settings.thin(plan.thin)
+            self._kept[name] = self.sample(plan.supermodel(), name, paper_steps=plan.paper_steps, thin=thin)
         return self._kept[name]
 
     def sample(

@@ -244,7 +244,8 @@ def _figure(by: dict[str, list[Point]]) -> Picture:
         xlim=(d[0] * 0.8, d[-1] * 5.5),
     )
     for ax in (left, right):
-        ax.set_xticks([x for x in (2, 5, 10, 20, 50, 100) if d[0] <= x <= d[-1]])
+        ax.set_xlim(left=0.8 * min(p.dimension for points in by.values() for p in points))
+        ax.set_xticks([x for x in (2, 5, 10, 20, 50, 100) if x <= d[-1]])
         ax.set_xticks([], minor=True)
         ax.get_xaxis().set_major_formatter("{x:.0f}")
         ax.grid(axis="y")

@@ -28,6 +28,10 @@ class Settings:
         """Steps of a run over all chains, given the paper's number (None: it has none)."""
         return self.own if paper is None else int(min(paper, max(self.fraction * paper, self.least)))
 
+    def thin(self, paper: int) -> int:
+        """Steps between records. A shorter run is thinned less: the paper's 300 and 800 are more than our chains need."""
+        return paper if self.fraction == 1.0 or paper <= 100 else paper // 6
+
     def draws(self, paper: int | None, thin: int, chains: int | None = None) -> int:
         """Draws to record of each chain."""
         return max(8, round(self.steps(paper) / thin / (chains or self.chains)))

@@ -13,7 +13,7 @@ from supermodel.estimation.precision import sigma_line
 from supermodel.estimation.shares import shares
 from supermodel.paper import examples, nested_sampling
 from supermodel.paper.examples import SINE
-from supermodel.paper.figures import BLUE, GREEN, INK, RED, canvas, likelihood_curve, say, vertical
+from supermodel.paper.figures import BLUE, GREEN, INK, RED, canvas, likelihood_curve, mark, say
 from supermodel.paper.numbers import Number, Part, Picture, Quoted, measured, quoted
 from supermodel.paper.runs import Runs, cost
 
@@ -122,12 +122,12 @@ def figure_6(runs: Runs) -> Part:
         )
     figure, ax = canvas()
     likelihood_curve(ax, fit.details, RED)
-    vertical(ax, SINE, f"quadrature {SINE:.3f}", BLUE, ha="right" if value.value > SINE else "left")
-    vertical(ax, value.value, f"recovered {value.value:.2f}", RED, 0.88, ha="left" if value.value > SINE else "right")
+    lines = [(SINE, f"quadrature {SINE:.3f}", BLUE), (value.value, f"recovered {value}", RED)]
     if reference is not None:
-        y = 0.06 * ax.get_ylim()[1]
+        lines.append((None, f"nested sampling {reference}", GREEN))
+        y = 0.05 * ax.get_ylim()[1]
         ax.errorbar([reference.value], [y], xerr=[reference.error], color=GREEN, fmt="o", capsize=3)
-        say(ax, reference.value + 1.5 * reference.error, y * 1.6, f"nested sampling {reference}", GREEN)
+    mark(ax, *lines)
     ax.set(xlabel=r"$\ell = \ln B_{21}$", ylabel="likelihood (normalised)")
     caption = (
         "Likelihood of ln B₂₁ for the sine models from the combined likelihood (the paper labels it “of α”). "
