@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from functools import cache
+from typing import Any
 
 import numpy as np
 
@@ -34,10 +35,15 @@ def log_evidences() -> np.ndarray:
     return np.array([linear_exact(n).log_evidence for n in ORDER])
 
 
+JOBS: dict[str, Any] = {
+    "three models on hats": lambda runs: runs.sample(supermodel("hats"), "three models on hats"),
+    "three models on a simplex": lambda runs: runs.sample(supermodel("simplex"), "three models on a simplex"),
+}
+
+
 def three_models(runs: Runs) -> Part:
     """ln Z differences of three models by both constructions (A15, A16)."""
-    hats = runs.sample(supermodel("hats"), "three models on hats", thin=50)
-    points = runs.sample(supermodel("simplex"), "three models on a simplex", thin=50)
+    hats, points = (runs.job(name, make) for name, make in JOBS.items())
     z = dict(zip(ORDER, log_evidences(), strict=True))
     numbers = []
     for row, label, draws, fit in (

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from functools import cache
+from typing import Any
 
 import numpy as np
 
@@ -23,14 +24,46 @@ from supermodel.paper.figures import BLUE, INK, MUTED, RED, canvas, say
 from supermodel.paper.numbers import Number, Part, Picture, Quoted, measured
 from supermodel.paper.runs import Runs, cost, first_part
 from supermodel.paper.sharing import with_companions
+from supermodel.sampling.draws import Draws
+
+
+def _predictions(runs: Runs) -> Draws:
+    # Each step takes powers of all predictions on all rungs: dear, and the answer needs few.
+    draws = max(8, runs.settings.own // 4 // 20 // runs.settings.chains)
+    return runs.sample(product_of_predictions()[0], "product of predictions", thin=20, draws=draws)
+
+
+def _tempered(runs: Runs) -> Draws:
+    s = runs.settings
+    supermodel = examples.supermodel("linear", tilt=LINEAR)
+    return runs.sample(supermodel, "tempered", sampler="tempered", thin=5, chains=s.chains // 4, draws=s.hmc)
+
+
+def _every_step(runs: Runs) -> Draws:
+    return runs.sample(with_companions("posterior"), "Metropolis, every step", thin=1, draws=runs.settings.hmc)
+
+
+def _hmc(runs: Runs) -> Draws:
+    s = runs.settings
+    return runs.sample(with_companions("posterior"), "HMC", thin=1, sampler="hmc", chains=s.chains // 4, draws=s.hmc)
+
+
+JOBS: dict[str, Any] = {
+    "product, linear": lambda runs: runs.sample(product_of_likelihoods("linear"), "product, linear", thin=20),
+    "product, sine": lambda runs: runs.sample(product_of_likelihoods("sine"), "product, sine", thin=20),
+    "product of predictions": _predictions,
+    "tempered": _tempered,
+    "Metropolis, every step": _every_step,
+    "HMC": _hmc,
+}
 
 
 def products(runs: Runs) -> Part:
     """Products of likelihoods and of predictions (G1, G2)."""
-    linear = runs.sample(product_of_likelihoods("linear"), "product, linear", thin=20)
-    sine = runs.sample(product_of_likelihoods("sine"), "product, sine", thin=20)
-    positive, truth = product_of_predictions()
-    predictions = runs.sample(positive, "product of predictions", thin=20)
+    linear, sine, predictions = (
+        runs.job(name, JOBS[name]) for name in ("product, linear", "product, sine", "product of predictions")
+    )
+    truth = product_of_predictions()[1]
     integrand = _path()
     numbers = [
         Number(
@@ -169,20 +202,7 @@ def _figure_path(draws) -> Picture:
 
 def tempering_and_gradients(runs: Runs) -> Part:
     """A tempered sampler, and HMC beside Metropolis (G3, D11)."""
-    s = runs.settings
-    hot = runs.sample(
-        examples.supermodel("linear", tilt=LINEAR),
-        "linear, tempered",
-        sampler="tempered",
-        thin=5,
-        chains=min(16, s.chains),
-        draws=s.hmc,
-    )
-    balanced = with_companions("posterior")
-    walk = runs.sample(balanced, "linear with companions, every step", thin=1, draws=s.hmc)
-    hmc = runs.sample(
-        balanced, "linear with companions, HMC", thin=1, sampler="hmc", chains=min(16, s.chains), draws=s.hmc
-    )
+    hot, walk, hmc = (runs.job(name, JOBS[name]) for name in ("tempered", "Metropolis, every step", "HMC"))
     taus = [autocorrelation_time(d.alpha) for d in (walk, hmc)]
     numbers = [
         measured(

@@ -6,7 +6,8 @@ import json
 import math
 import sys
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from importlib import metadata
 from pathlib import Path
 from typing import Any
@@ -34,7 +35,7 @@ from supermodel.paper import (
 from supermodel.paper.figures import png_of, svg_of, write_atomically
 from supermodel.paper.numbers import Experiment, Number, Part, tally
 from supermodel.paper.page import page
-from supermodel.paper.runs import Runs
+from supermodel.paper.runs import PLANS, Runs
 from supermodel.paper.settings import FAST, FULL, Settings
 
 SCHEMA = 1
@@ -73,6 +74,15 @@ EXPERIMENTS: tuple[Experiment, ...] = (  # in the paper's order
     scaling.scaling,
 )
 
+# In the order in which they are needed, for the thread that works ahead.
+JOBS: dict[str, Callable[[Runs], Any]] = {
+    **{name: partial(Runs.planned, name=name) for name in PLANS},
+    **sharing.JOBS,
+    **many_models.JOBS,
+    **outlook.JOBS,
+    "scaling": scaling.measure,
+}
+
 FIGURES = (
     "prior_width", "precision_law", "cutoff", "figure_01", "figure_02", "figure_03", "alpha_line", "figure_04",
     "blend_rao_blackwell", "figure_05", "figure_06", "figure_07", "figure_08", "figure_09", "figure_10", "figure_11",
@@ -83,21 +93,31 @@ FIGURES = (
 def main(fast: bool, out: Path, log: Callable[[str], Any] | None = None) -> int:
     """Run all and write `out`; 0 if every number agrees with its exact value, 1 otherwise."""
     with compilation_cache():
-        return run(FAST if fast else FULL, Path(out), EXPERIMENTS, log or _progress)
+        return run(FAST if fast else FULL, Path(out), EXPERIMENTS, log or _progress, JOBS)
 
 
 def _progress(line: str) -> None:
     print(line, file=sys.stderr, flush=True)
 
 
-def run(settings: Settings, out: Path, experiments: Sequence[Experiment], log: Callable[[str], Any]) -> int:
-    """Run the experiments, write numbers.json, the figures and index.html, print the table."""
+def run(
+    settings: Settings,
+    out: Path,
+    experiments: Sequence[Experiment],
+    log: Callable[[str], Any],
+    jobs: Mapping[str, Callable[[Runs], Any]] | None = None,
+) -> int:
+    """Run the experiments, write numbers.json, the figures and index.html, print the table.
+
+    `jobs` are what a second thread may do ahead.
+    """
     began = time.monotonic()
     runs, parts = Runs(settings, lambda line: log(f"  {line}")), []
-    for i, experiment in enumerate(experiments, 1):
-        start = time.monotonic()
-        parts.append(experiment(runs))
-        log(f"[{i}/{len(experiments)}] {parts[-1].title}: {time.monotonic() - start:.1f} s")
+    with runs.start(jobs or {}):
+        for i, experiment in enumerate(experiments, 1):
+            start = time.monotonic()
+            parts.append(experiment(runs))
+            log(f"[{i}/{len(experiments)}] {parts[-1].title}: {time.monotonic() - start:.1f} s")
     log("writing the page")
     facts = _facts(settings, parts, runs, time.monotonic() - began)
     write(parts, facts, out)

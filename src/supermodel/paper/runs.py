@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import contextlib
+from collections.abc import Callable, Iterator, Mapping
+from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import replace
 from typing import Any, NamedTuple
 
@@ -47,42 +49,62 @@ FIGURE_2 = 20_000_000 / 75_000_000
 
 
 class Runs:
-    """Draws by name, made on demand and kept; `log` is told what is going on."""
+    """Draws by name, made on demand and kept; `log` is told what is going on.
+
+    Other jobs can be kept beside them (`job`), and a second thread may work ahead (`start`): what it has not begun when
+    it is asked for is done at once, what it has begun is waited for. The numbers do not depend on who makes them.
+    """
 
     def __init__(self, settings: Settings, log: Callable[[str], Any] = lambda line: None):
         self.settings, self.log = settings, log
-        self._kept: dict[str, Draws] = {}
+        self._kept: dict[str, Any] = {}
+        self._ahead: dict[str, Future] = {}
 
     def __getitem__(self, name: str) -> Draws:
+        return self.job(name, lambda runs: runs.planned(name))
+
+    def planned(self, name: str) -> Draws:
+        """Make the run of a plan."""
+        plan = PLANS[name]
+        thin = self.settings.thin(plan.thin)
+        return self.sample(plan.supermodel(), name, paper_steps=plan.paper_steps, thin=thin)
+
+    def job(self, name: str, make: Callable[[Runs], Any]) -> Any:
+        """What `make` gives: from the shelf, from the thread that works ahead, or made now."""
         if name not in self._kept:
-            plan = PLANS[name]
-            thin = self.settings.thin(plan.thin)
-            self._kept[name] = self.sample(plan.supermodel(), name, paper_steps=plan.paper_steps, thin=thin)
+            future = self._ahead.pop(name, None)
+            # A job that is cancelled had not begun.
+            self._kept[name] = make(self) if future is None or future.cancel() else future.result()
         return self._kept[name]
+
+    @contextlib.contextmanager
+    def start(self, jobs: Mapping[str, Callable[[Runs], Any]]) -> Iterator[None]:
+        """Within, a second thread does these jobs, the last first: it meets the one that needs them in the middle."""
+        with ThreadPoolExecutor(1) as pool:
+            self._ahead = {name: pool.submit(make, self) for name, make in reversed(jobs.items())}
+            try:
+                yield
+            finally:
+                pool.shutdown(wait=False, cancel_futures=True)
 
     def sample(
         self, supermodel: Supermodel, name: str, *, paper_steps: int | None = None, thin: int = 50, **options
     ) -> Draws:
-        """Metropolis draws of any supermodel at these settings."""
+        """Metropolis draws (by default) of any supermodel at these settings."""
         s = self.settings
         chains = options.pop("chains", s.chains)
         draws = options.pop("draws", s.draws(paper_steps, thin, chains))
         self.log(f"sampling {name}: {draws * thin * chains:.1e} steps")
         # Half of the chains start in the losing model: they must all have left it before the first record.
         if options.get("sampler", "metropolis") == "metropolis":
-            options.setdefault("warmup", 8000 if s.own > 100_000 else 500)
+            options.setdefault("warmup", s.warmup)
         # A seed of its own for each run: two runs must not share their random numbers.
         seed = s.seed + sum(name.encode())
         return sample(supermodel, chains=chains, draws=draws, thin=thin, seed=seed, **options)
 
-    def forget(self, *names: str) -> None:
-        """Let go of runs that are large and no longer needed."""
-        for name in names:
-            self._kept.pop(name, None)
-
     @property
     def finished(self) -> dict[str, Draws]:
-        return dict(self._kept)
+        return {name: kept for name, kept in self._kept.items() if isinstance(kept, Draws)}
 
 
 def first_part(draws: Draws, fraction: float) -> Draws:

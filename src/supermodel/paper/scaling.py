@@ -153,7 +153,7 @@ def exponent(points: list[Point], of: str) -> float:
 
 def scaling(runs: Runs) -> Part:
     """tau and cost against the number of shared parameters, up to 100 (D12)."""
-    points = measure(runs)
+    points = runs.job("scaling", measure)
     by = {m: [p for p in points if p.method == m] for m in ("Metropolis", "HMC", "compare", "nested")}
     names = {"Metropolis": "Metropolis", "HMC": "HMC", "compare": "supermodel.compare", "nested": "nested sampling"}
     numbers = [

@@ -113,6 +113,14 @@ def exact_draws(kind: str, n: int, seed: int) -> Draws:
     return Draws(supermodel, np.full((1, n), 0.5), logs[None], u[None], {"likelihood": 2 * n, "gradient": 0})
 
 
+JOBS: dict[str, Any] = {
+    "linear with companions": lambda runs: runs.sample(with_companions("posterior"), "linear with companions", thin=10),
+    "linear replicated with companions": lambda runs: runs.sample(
+        replicated_with_companions(), "linear replicated with companions", thin=10
+    ),
+}
+
+
 def companions(runs: Runs) -> Part:
     """Combining priors as well: sigma sqrt(N) of the Rao-Blackwell estimate falls (A8)."""
     numbers, n = [], runs.settings.exact_draws
@@ -130,7 +138,7 @@ def companions(runs: Runs) -> Part:
             measured("A8", f"ln B₂₁, companion of θ₂: {labels[kind]}", estimate, LINEAR, evaluations=cost(draws))
         )
         numbers.append(Number("A8", "its σ√N", scaled, exact=expected, tolerance=0.03 * expected, decimals=2))
-    draws = runs.sample(with_companions("posterior"), "linear with companions", thin=10)
+    draws = runs.job("linear with companions", JOBS["linear with companions"])
     tau = 10 * autocorrelation_time(
         np.exp(draws.log_joints[..., 0] - np.logaddexp(*np.moveaxis(draws.log_joints + draws.supermodel.tilt, -1, 0)))
     )
@@ -162,7 +170,7 @@ def companions(runs: Runs) -> Part:
 def layouts(runs: Runs) -> Part:
     """Shared against replicated parameters (A17, A18)."""
     shared, replicated = runs["linear tilt"], runs["linear replicated"]
-    cured = runs.sample(replicated_with_companions(), "linear replicated with companions", thin=10)
+    cured = runs.job("linear replicated with companions", JOBS["linear replicated with companions"])
     trips = int(crossings(replicated).round_trips.sum())
     tau_shared = 50 * autocorrelation_time(shared.alpha)
     tau_replicated = 50 * autocorrelation_time(replicated.alpha)
