@@ -8,15 +8,12 @@ from typing import Any
 
 import numpy as np
 
-from supermodel.embedding.coordinate import Ladder
 from supermodel.embedding.supermodel import Supermodel
 from supermodel.embedding.warp import Warp
 from supermodel.engine.kernels import Randomness, State, Tuning, crank_nicolson, hamiltonian, hill_jumping, randomness
 from supermodel.engine.mixture import Mixture
-from supermodel.estimation.ladder import LadderFit, multistate, rao_blackwell
 from supermodel.float64 import in_float64
 from supermodel.models.model import Model
-from supermodel.sampling.draws import Draws
 
 REFERENCE = "reference N(0, I)"
 
@@ -179,17 +176,3 @@ class Edge:
         blocks = self.blocks if blocks is None else blocks
         join = [np.concatenate([getattr(b, f) for b in blocks], axis=1) for f in ("u", "log_joints", "rung")]
         return Block(join[0], join[1], join[2], float(np.mean([b.acceptance for b in blocks])))
-
-    def fits(self, tuning: Tuning) -> tuple[LadderFit, LadderFit]:
-        """MBAR and Rao-Blackwell on the kept record."""
-        all_ = self.record()
-        table, prior = np.asarray(tuning.table), np.asarray(tuning.log_prior)
-        return multistate(all_.log_joints, all_.rung, table), rao_blackwell(all_.log_joints, table, prior)
-
-    def draws(self, tuning: Tuning) -> Draws:
-        """The record in the public form."""
-        all_ = self.record()
-        coordinate = Ladder(np.asarray(tuning.table), np.asarray(tuning.log_prior))
-        pair = self.pair.with_coordinate(coordinate)
-        counts = {"likelihood": self.evaluations, "gradient": self.gradients}
-        return Draws(pair, all_.rung, all_.log_joints, all_.u, counts, info={"acceptance": all_.acceptance})

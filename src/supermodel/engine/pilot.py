@@ -100,7 +100,7 @@ def pilot(joint: Joint, known: Known, seed: int, stream: int, executor: Any = No
     if chained is not None and (chained.spread <= 3.0 or joint.dimension > 12):
         return replace(chained, warp=widened(chained.warp, chained.spread))
     spent = chained or found
-    return _tempered(joint, rng, known, spent.evaluations, spent.gradients, executor, chained)
+    return _tempered(joint, rng, known, spent.evaluations, spent.gradients, executor)
 
 
 def _with_reference(found: Pilot) -> Pilot:
@@ -224,7 +224,7 @@ def leapfrogs(step: float) -> int:
 CROWD = 1024  # particles, where a few and one Gaussian are not enough
 
 
-def _tempered(joint, rng, known, evaluations, gradients, executor, chained: Pilot | None = None) -> Pilot:
+def _tempered(joint, rng, known, evaluations, gradients, executor) -> Pilot:
     """Particles from the prior and the warp of their moments; many particles and a mixture where that is too rough."""
     d = joint.dimension
     n = BATCH * int(np.ceil((96 + 12 * min(d, 60)) / BATCH))
