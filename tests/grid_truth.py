@@ -8,7 +8,7 @@ import numpyro.distributions as dist
 from scipy import stats
 
 from supermodel.embedding import Supermodel
-from supermodel.float64 import float64
+from supermodel.jax_scope import float64
 from supermodel.models import Gaussian, Model
 
 DATA = {"x": np.array([0.3, 0.8, 1.1, 1.9]), "y": np.array([0.9, 1.3, 0.6, 1.7])}

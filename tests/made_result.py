@@ -12,8 +12,8 @@ from supermodel.estimation.ladder import multistate, rung_log_densities
 from supermodel.exact import LinearGaussian, polynomial
 from supermodel.models.model import Model
 from supermodel.models.noise import Gaussian
-from supermodel.result import Comparison, EdgeRecord, ModelPosterior
-from supermodel.verdict import Verdict
+from supermodel.results.comparison import Comparison, EdgeRecord, ModelPosterior
+from supermodel.verdict.verdict import Verdict
 
 REFERENCE = "reference N(0, I)"
 TABLE = np.array([[0.0, 1.0], [0.5, 0.5], [1.0, 0.0]])

@@ -18,40 +18,28 @@ PACKAGE = TESTS.parent / "src" / "supermodel"
 
 # Left to right. Names in one tuple are one package under several roofs: they may import each other.
 FLOW = (
-    ("errors", "float64", "compilation"),
+    ("errors",),
+    ("jax_scope",),
     ("exact",),
     ("models",),
     ("embedding",),
     ("sampling",),
     ("estimation",),
-    ("diagnostics",),
-    ("verdict", "storage", "fingerprint", "rescaling", "reweighting"),
-    ("scales",),
-    ("progress",),
-    (
-        "result",
-        "ranking",
-        "interpretation",
-        "averaging",
-        "sensitivity",
-        "drivers",
-        "export",
-        "archive",
-    ),
-    ("engine", "recipe", "compare", "many"),
-    ("calibration", "selftest"),
-    ("crosscheck",),
+    ("verdict",),
+    ("results",),
+    ("engine",),
+    ("comparing",),
+    ("trust",),
     ("report",),
-    ("paper",),
-    ("spec", "grammar", "formula", "spec_prior", "spec_source", "file", "demo", "terminal"),
-    ("cli", "__main__"),
+    ("spec",),
+    ("shell", "__main__"),
 )
 RANK = {name: rank for rank, names in enumerate(FLOW) for name in names}
 
 # Narrower than FLOW: these import nothing of ours but what is listed (and exact its own package).
 ONLY = {
     "exact": {"exact", "errors"},  # the ground truth must not depend on what it judges
-    "estimation.precision": {"exact", "errors"},  # closed laws of precision: a planner needs no draws
+    "estimation.by_alpha.precision": {"exact", "errors"},  # closed laws of precision: a planner needs no draws
 }
 
 # Imports to the right that are allowed, inside a function only, each with its reason.
@@ -60,18 +48,18 @@ COMFORT = (
     "matplotlib, so the import waits for the call"
 )
 LAZY = {
-    ("result", "selftest"): "a method for comfort: the models of a result, put to the test again",
-    **{(own, "report"): COMFORT for own in ("result", "ranking", "sensitivity", "drivers", "calibration")},
+    ("results", "trust"): "a method for comfort: the models of a result, put to the test again",
+    **{(own, "report"): COMFORT for own in ("results", "trust")},
 }
 
 # The package itself (`import supermodel`) gathers everything: only those at the right end may lean on it.
-MAY_IMPORT_ROOT = {"paper", "spec", "cli", "__main__"}
+MAY_IMPORT_ROOT = {"spec", "shell", "__main__"}
 
 BANNED_NAMES = {"utils", "util", "helpers", "helper", "base", "core", "misc", "common"}
 BANNED_IMPORTS = {"pickle", "cPickle", "_pickle", "dill", "cloudpickle", "shelve", "marshal", "joblib"}
 BANNED_CALLS = {"eval", "exec", "compile", "__import__"}
 MAX_LINES = 500
-MAY_PLOT = {"report", "paper"}
+MAY_PLOT = {"report"}
 
 
 class Import(NamedTuple):
@@ -205,44 +193,48 @@ PLANTED = {
     "as a module": (wrong_imports, "models/model.py", "import supermodel.report.text"),
     "from the package": (wrong_imports, "sampling/run.py", "from supermodel import estimation"),
     "relative": (wrong_imports, "sampling/run.py", "from ..estimation import shares"),
-    "relative, bare": (wrong_imports, "sampling/run.py", "from .. import result"),
+    "relative, bare": (wrong_imports, "sampling/run.py", "from .. import results"),
     "in __init__": (wrong_imports, "sampling/__init__.py", "from ..estimation import shares"),
-    "in a function": (wrong_imports, "models/model.py", "def f():\n    from supermodel.compare import compare"),
+    "in a function": (wrong_imports, "models/model.py", "def f():\n    from supermodel.comparing import compare"),
     "by name": (
         wrong_imports,
         "models/model.py",
-        "import importlib\ndef f():\n    importlib.import_module('supermodel.result')",
+        "import importlib\ndef f():\n    importlib.import_module('supermodel.results.comparison')",
     ),
     "after TYPE_CHECKING": (
         wrong_imports,
         "models/model.py",
-        "if TYPE_CHECKING:\n    pass\nelse:\n    import supermodel.cli",
+        "if TYPE_CHECKING:\n    pass\nelse:\n    import supermodel.shell.cli",
     ),
-    "result to report, at once": (wrong_imports, "result.py", "from supermodel.report import text"),
+    "result to report, at once": (wrong_imports, "results/comparison.py", "from supermodel.report import text"),
     "exact to models": (wrong_imports, "exact/linear.py", "from supermodel.models import priors"),
-    "precision to draws": (wrong_imports, "estimation/precision.py", "from supermodel.sampling.draws import Draws"),
+    "precision to draws": (
+        wrong_imports,
+        "estimation/by_alpha/precision.py",
+        "from supermodel.sampling.draws import Draws",
+    ),
     "the package itself": (wrong_imports, "estimation/shares.py", "from supermodel import compare_everything"),
     "no place": (wrong_imports, "toolbox.py", ""),
     "a name": (wrong_names, "models/utils.py", ""),
     "a private name": (wrong_names, "_helpers/__init__.py", ""),
     "length": (long_modules, "models/model.py", "x = 1\n" * (MAX_LINES + 1)),
     "pickle": (unsafe_code, "sampling/checkpoint.py", "def f():\n    import pickle"),
-    "eval": (unsafe_code, "spec.py", "eval('1')"),
-    "builtins.exec": (unsafe_code, "spec.py", "import builtins\nbuiltins.exec('1')"),
-    "numpy pickles": (unsafe_code, "result.py", "np.load(path, allow_pickle=True)"),
-    "matplotlib": (stray_plots, "result.py", "def f():\n    import matplotlib.pyplot as plt"),
+    "eval": (unsafe_code, "spec/toml.py", "eval('1')"),
+    "builtins.exec": (unsafe_code, "spec/toml.py", "import builtins\nbuiltins.exec('1')"),
+    "numpy pickles": (unsafe_code, "results/archive.py", "np.load(path, allow_pickle=True)"),
+    "matplotlib": (stray_plots, "results/comparison.py", "def f():\n    import matplotlib.pyplot as plt"),
 }
 ALLOWED = {
     "errors.py": "class SupermodelError(ValueError): ...",
     "models/model.py": "from supermodel.errors import SupermodelError\nfrom . import priors",
-    "models/space.py": "if TYPE_CHECKING:\n    from supermodel.result import Comparison",
+    "models/space.py": "if TYPE_CHECKING:\n    from supermodel.results.comparison import Comparison",
     "estimation/shares.py": "from supermodel.sampling.draws import Draws\nfrom ..exact import linear",
-    "result.py": "from supermodel import __version__\ndef report(self):\n    from supermodel.report import html",
-    "compare.py": "from supermodel.engine import loop\nf = jit(g).lower().compile()",
-    "engine/loop.py": "from supermodel.many import compare_many\nnp.load(path, allow_pickle=False)",
+    "results/comparison.py": "from supermodel import __version__\ndef report(self):\n    from supermodel.report import html",
+    "comparing.py": "from supermodel.engine import loop\nf = jit(g).lower().compile()",
+    "engine/loop.py": "np.load(path, allow_pickle=False)",
     "report/plots.py": "import matplotlib.pyplot as plt",
-    "cli.py": "import supermodel\nfrom supermodel.spec import read",
-    "__init__.py": "from supermodel.cli import main",
+    "shell/cli.py": "import supermodel\nfrom supermodel.spec.toml import read",
+    "__init__.py": "from supermodel.shell.cli import main",
 }
 
 

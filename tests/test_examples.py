@@ -38,7 +38,7 @@ def test_an_example_runs_and_is_right(path, capsys):
 
 @pytest.mark.parametrize("path", sorted(EXAMPLES[0].parent.glob("*.toml")), ids=lambda path: path.stem)
 def test_the_toml_examples_are_accepted_by_the_command_line(path, capsys):
-    from supermodel.cli import main
+    from supermodel.shell.cli import main
 
     assert main(["check", str(path)]) == 0
     assert "JAX, with gradients" in capsys.readouterr().out

@@ -15,10 +15,6 @@ import pytest
 ROOT = Path(__file__).resolve().parent.parent
 HEAVY = ("jax", "jaxlib", "scipy", "matplotlib", "arviz", "numpyro", "blackjax", "xarray", "pandas", "emcee", "h5py")
 
-needs_cli = pytest.mark.skipif(
-    not (ROOT / "src" / "supermodel" / "cli.py").exists(), reason="supermodel.cli is not built yet"
-)
-
 
 def python(*args: str) -> str:
     run = subprocess.run([sys.executable, *args], capture_output=True, text=True, timeout=120)
@@ -40,17 +36,15 @@ def test_the_check_for_heavy_modules_sees_them():
     assert "matplotlib" in loaded_by("import matplotlib")
 
 
-@needs_cli
 def test_help_answers_at_once_and_loads_nothing_heavy():
     statement = (
-        "from supermodel.cli import main\n"
+        "from supermodel.shell.cli import main\n"
         "try:\n    main(['--help'])\n"
         "except SystemExit as stop:\n    assert not stop.code, stop.code"
     )
     assert not loaded_by(statement) & set(HEAVY)
 
 
-@needs_cli
 def test_module_and_console_script_show_the_same_help():
     script = Path(sys.executable).parent / "supermodel"
     assert script.exists(), "the console script is not installed: pip install -e ."
@@ -60,7 +54,7 @@ def test_module_and_console_script_show_the_same_help():
         shown = subprocess.run([script, "--help"], capture_output=True, text=True, timeout=120, check=True).stdout
         seconds.append(time.perf_counter() - start)
     assert "usage: supermodel" in shown
-    assert python("-m", "supermodel.cli", "--help") == shown
+    assert python("-m", "supermodel.shell.cli", "--help") == shown
     assert min(seconds) < 2
 
 

@@ -18,15 +18,15 @@ _HOMES = {
     "StudentT": "supermodel.models.noise",
     "Poisson": "supermodel.models.noise",
     "Binomial": "supermodel.models.noise",
-    "from_numpyro": "supermodel.models.from_numpyro",
-    "from_pymc": "supermodel.models.from_pymc",
-    "from_bilby": "supermodel.models.from_bilby",
-    "from_unit_cube": "supermodel.models.from_unit_cube",
-    "from_log_density": "supermodel.models.from_log_density",
-    "from_chains": "supermodel.models.from_chains",
-    "to_dynesty": "supermodel.models.to_nested",
-    "crosscheck": "supermodel.crosscheck",
-    "read_spec": "supermodel.spec",
+    "from_numpyro": "supermodel.models.adapters.from_numpyro",
+    "from_pymc": "supermodel.models.adapters.from_pymc",
+    "from_bilby": "supermodel.models.adapters.from_bilby",
+    "from_unit_cube": "supermodel.models.adapters.from_unit_cube",
+    "from_log_density": "supermodel.models.adapters.from_log_density",
+    "from_chains": "supermodel.models.adapters.from_chains",
+    "to_dynesty": "supermodel.models.adapters.to_nested",
+    "crosscheck": "supermodel.trust.crosscheck",
+    "read_spec": "supermodel.spec.toml",
     "Supermodel": "supermodel.embedding.supermodel",
     "coordinate": "supermodel.embedding.coordinate",
     "sample": "supermodel.sampling.sample",
@@ -35,13 +35,13 @@ _HOMES = {
     "Estimate": "supermodel.estimation.estimate",
     "Evidences": "supermodel.estimation.estimate",
     "exact": "supermodel.exact",
-    "compare": "supermodel.compare",
-    "evidence": "supermodel.compare",
-    "calibrate": "supermodel.calibration",
-    "check": "supermodel.selftest",
-    "Comparison": "supermodel.result",
-    "load": "supermodel.archive",
-    "Verdict": "supermodel.verdict",
+    "compare": "supermodel.comparing",
+    "evidence": "supermodel.comparing",
+    "calibrate": "supermodel.trust.calibrate",
+    "check": "supermodel.trust.check",
+    "Comparison": "supermodel.results.comparison",
+    "load": "supermodel.results.archive",
+    "Verdict": "supermodel.verdict.verdict",
     "SupermodelError": "supermodel.errors",
 }
 
@@ -49,34 +49,34 @@ __all__ = ["__version__", *sorted(_HOMES)]
 
 if TYPE_CHECKING:
     from supermodel import exact as exact
-    from supermodel.archive import load as load
-    from supermodel.calibration import calibrate as calibrate
-    from supermodel.compare import compare as compare
-    from supermodel.compare import evidence as evidence
-    from supermodel.crosscheck import crosscheck as crosscheck
+    from supermodel.comparing import compare as compare
+    from supermodel.comparing import evidence as evidence
     from supermodel.embedding import coordinate as coordinate
     from supermodel.embedding.supermodel import Supermodel as Supermodel
     from supermodel.errors import SupermodelError as SupermodelError
     from supermodel.estimation.estimate import Estimate as Estimate
     from supermodel.estimation.estimate import Evidences as Evidences
-    from supermodel.models.from_bilby import from_bilby as from_bilby
-    from supermodel.models.from_chains import from_chains as from_chains
-    from supermodel.models.from_log_density import from_log_density as from_log_density
-    from supermodel.models.from_numpyro import from_numpyro as from_numpyro
-    from supermodel.models.from_pymc import from_pymc as from_pymc
-    from supermodel.models.from_unit_cube import from_unit_cube as from_unit_cube
+    from supermodel.models.adapters.from_bilby import from_bilby as from_bilby
+    from supermodel.models.adapters.from_chains import from_chains as from_chains
+    from supermodel.models.adapters.from_log_density import from_log_density as from_log_density
+    from supermodel.models.adapters.from_numpyro import from_numpyro as from_numpyro
+    from supermodel.models.adapters.from_pymc import from_pymc as from_pymc
+    from supermodel.models.adapters.from_unit_cube import from_unit_cube as from_unit_cube
+    from supermodel.models.adapters.to_nested import to_dynesty as to_dynesty
     from supermodel.models.model import Model as Model
     from supermodel.models.noise import Binomial as Binomial
     from supermodel.models.noise import Gaussian as Gaussian
     from supermodel.models.noise import Poisson as Poisson
     from supermodel.models.noise import StudentT as StudentT
-    from supermodel.models.to_nested import to_dynesty as to_dynesty
-    from supermodel.result import Comparison as Comparison
+    from supermodel.results.archive import load as load
+    from supermodel.results.comparison import Comparison as Comparison
     from supermodel.sampling.draws import Draws as Draws
     from supermodel.sampling.sample import sample as sample
-    from supermodel.selftest import check as check
-    from supermodel.spec import read_spec as read_spec
-    from supermodel.verdict import Verdict as Verdict
+    from supermodel.spec.toml import read_spec as read_spec
+    from supermodel.trust.calibrate import calibrate as calibrate
+    from supermodel.trust.check import check as check
+    from supermodel.trust.crosscheck import crosscheck as crosscheck
+    from supermodel.verdict.verdict import Verdict as Verdict
 
 
 def __getattr__(name: str) -> Any:

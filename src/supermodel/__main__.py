@@ -2,7 +2,7 @@
 
 import sys
 
-from supermodel.cli import main
+from supermodel.shell.cli import main
 
 if __name__ == "__main__":
     sys.exit(main())

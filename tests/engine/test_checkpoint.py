@@ -22,7 +22,7 @@ import json, os, sys, time
 sys.path.insert(0, sys.argv[2])
 import supermodel as sm
 from engine_problems import gamma_rates
-import supermodel.compare, supermodel.engine.checkpoint  # loaded once, before the children are made
+import supermodel.comparing, supermodel.engine.checkpoint  # loaded once, before the children are made
 path, options = sys.argv[1], json.loads(sys.argv[3])
 for line in sys.stdin:  # one child per line: "run"
     child = os.fork()

@@ -85,7 +85,7 @@ def test_tilt_on_the_linear_example_has_the_exact_error(rng):
 
 
 def test_blend_recovers_what_the_tanh_fit_cannot(rng):
-    from supermodel.estimation.endpoints import tanh_fit
+    from supermodel.estimation.by_alpha.endpoints import tanh_fit
 
     problem, exact = linear_csv(), 4.8792471984
     draws = problem.draws(problem.supermodel("blend", coordinates.identity()), rng, 8, 1500)

@@ -15,7 +15,7 @@ from made_result import made_result
 from supermodel.errors import StorageError
 from supermodel.report import plots
 from supermodel.report.html import page, svg
-from supermodel.verdict import Reason, Verdict
+from supermodel.verdict.verdict import Reason, Verdict
 
 NASTY = '<b>&"x'
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")

@@ -11,13 +11,13 @@ import numpyro.distributions as dist
 import pytest
 
 from made_result import made_result
-from supermodel.calibration import Calibration
 from supermodel.errors import DataError
 from supermodel.estimation.estimate import Evidences
 from supermodel.report import plots
 from supermodel.report.posterior_plots import density
 from supermodel.report.style import end_labels
-from supermodel.verdict import Verdict
+from supermodel.trust.calibrate import Calibration
+from supermodel.verdict.verdict import Verdict
 
 ROOT = Path(__file__).resolve().parents[2]
 NAMES = {"line": "ab", "curve $x$": "abc", "level": "a"}

@@ -8,7 +8,7 @@ import pytest
 from made_result import made_result
 from supermodel.report.tables import Cells, latex_escape, mean_and_sd, number, prior_cells, probability
 from supermodel.report.text import duration, weighted_quantiles
-from supermodel.verdict import Reason, Verdict
+from supermodel.verdict.verdict import Reason, Verdict
 
 NASTY = '<b>&"x|_$%'
 

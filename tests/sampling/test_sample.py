@@ -62,7 +62,7 @@ def test_shapes_and_progress(mixture, sampler):
 
 
 def test_log_joints_are_those_of_the_position(mixture):
-    from supermodel.float64 import float64
+    from supermodel.jax_scope import float64
 
     for sampler in ("metropolis", "hmc", "tempered"):
         draws = sample(mixture, sampler=sampler, chains=8, draws=20, warmup=40)

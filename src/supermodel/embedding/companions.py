@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from supermodel.errors import ModelError, PriorError
-from supermodel.float64 import in_float64
+from supermodel.jax_scope import in_float64
 from supermodel.models.priors import Bijected, as_prior
 
 if TYPE_CHECKING:

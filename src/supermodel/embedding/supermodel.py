@@ -26,7 +26,7 @@ from supermodel.embedding.companions import Companions
 from supermodel.embedding.coordinate import Coordinate, Ladder, Line
 from supermodel.embedding.warp import Warp
 from supermodel.errors import DataError, ModelError, SupermodelError
-from supermodel.float64 import in_float64
+from supermodel.jax_scope import in_float64
 from supermodel.models.joint import Joint
 from supermodel.models.model import Model
 from supermodel.models.noise import total

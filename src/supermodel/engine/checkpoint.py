@@ -24,10 +24,10 @@ from supermodel.engine.run import CHAINS, Arm, Run, canonical
 from supermodel.engine.rungs import Gap
 from supermodel.engine.tree import pair_supermodel
 from supermodel.errors import StorageError
-from supermodel.fingerprint import fingerprint
-from supermodel.float64 import in_float64
+from supermodel.jax_scope import in_float64
 from supermodel.models.joint import Joint
-from supermodel.storage import load_arrays, save_arrays
+from supermodel.results.fingerprint import fingerprint
+from supermodel.results.storage import load_arrays, save_arrays
 
 KIND = "checkpoint 1"
 TRIED = 2  # stored points at which a likelihood is tried again

@@ -6,11 +6,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from supermodel.diagnostics import split_rhat
 from supermodel.engine.edge import Block, Edge
 from supermodel.engine.kernels import Tuning
 from supermodel.estimation.ladder import capped_time, multistate, rao_blackwell, standard_error
 from supermodel.estimation.tail import pareto_k
+from supermodel.verdict.diagnostics import split_rhat
 
 
 @dataclass(frozen=True)

@@ -12,7 +12,7 @@ from supermodel.embedding.supermodel import Supermodel
 from supermodel.embedding.warp import Warp
 from supermodel.engine.kernels import Randomness, State, Tuning, crank_nicolson, hamiltonian, hill_jumping, randomness
 from supermodel.engine.mixture import Mixture
-from supermodel.float64 import in_float64
+from supermodel.jax_scope import in_float64
 from supermodel.models.model import Model
 
 REFERENCE = "reference N(0, I)"

@@ -10,7 +10,7 @@ import numpy as np
 
 from supermodel.engine.checks import EdgeReport
 from supermodel.engine.run import Arm, Run
-from supermodel.verdict import Reason, Verdict, worst
+from supermodel.verdict.verdict import Reason, Verdict, worst
 
 Finding = tuple[str, Reason]
 

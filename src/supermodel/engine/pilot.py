@@ -22,7 +22,7 @@ from supermodel.engine.mixture import Mixture, best_fit, defended
 from supermodel.engine.rungs import independent_acceptance
 from supermodel.engine.smc import Particles, temper
 from supermodel.engine.whiten import by_moments, by_scores, spread, widened
-from supermodel.float64 import in_float64
+from supermodel.jax_scope import in_float64
 from supermodel.models.joint import Joint
 
 BATCH = 64  # points evaluated together; one shape, one compilation

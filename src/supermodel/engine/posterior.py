@@ -9,7 +9,7 @@ import numpy as np
 
 from supermodel.engine.run import Arm, Run
 from supermodel.estimation.ladder import multistate, rung_log_densities
-from supermodel.result import ModelPosterior
+from supermodel.results.comparison import ModelPosterior
 
 
 def posteriors(run: Run) -> dict[str, ModelPosterior]:

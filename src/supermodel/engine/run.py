@@ -17,7 +17,7 @@ from supermodel.engine.rungs import Gap, place, rebalance
 from supermodel.engine.tree import grow, measure, pair_supermodel
 from supermodel.estimation.estimate import UNKNOWN, Estimate, Evidences
 from supermodel.estimation.ladder import multistate
-from supermodel.float64 import in_float64
+from supermodel.jax_scope import in_float64
 from supermodel.models.joint import Joint
 from supermodel.models.model import Model
 from supermodel.models.space import Space

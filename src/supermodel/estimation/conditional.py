@@ -14,7 +14,7 @@ import numpy as np
 from supermodel.embedding.coordinate import Coordinate, Hats, Ladder, Line
 from supermodel.embedding.supermodel import Supermodel
 from supermodel.errors import SupermodelError
-from supermodel.float64 import in_float64
+from supermodel.jax_scope import in_float64
 from supermodel.models.noise import Gaussian
 from supermodel.sampling.draws import Draws
 

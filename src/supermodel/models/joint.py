@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from supermodel.errors import ModelError, SupermodelError
-from supermodel.float64 import in_float64
+from supermodel.jax_scope import in_float64
 from supermodel.models.model import Model
 
 

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from supermodel.errors import ModelError, PriorError
-from supermodel.float64 import in_float64
+from supermodel.jax_scope import in_float64
 
 
 @dataclass(frozen=True)

@@ -20,7 +20,7 @@ from typing import Any, Protocol
 import numpy as np
 
 from supermodel.errors import PriorError
-from supermodel.float64 import in_float64
+from supermodel.jax_scope import in_float64
 from supermodel.models.numpy_twin import Twin, quantiles, twin
 
 LOG_ROOT_2PI = 0.5 * math.log(2 * math.pi)

@@ -9,16 +9,16 @@ from matplotlib.axes import Axes
 from matplotlib.colors import LinearSegmentedColormap
 
 from supermodel.estimation.estimate import Estimate
-from supermodel.interpretation import bound_of, shown
 from supermodel.report.style import ALARM, FAINT, INK, PALETTE, PAPER, colour, plot, shortened, stamp, width_of
-from supermodel.reweighting import HEAVY
-from supermodel.scales import scale as chosen_scale
+from supermodel.results.reweighting import HEAVY
+from supermodel.results.scales import scale as chosen_scale
+from supermodel.results.words import bound_of, shown
 
 if TYPE_CHECKING:
-    from supermodel.calibration import Calibration
-    from supermodel.drivers import Drivers
-    from supermodel.result import Comparison
-    from supermodel.sensitivity import Sensitivity
+    from supermodel.results.comparison import Comparison
+    from supermodel.results.drivers import Drivers
+    from supermodel.results.sensitivity import Sensitivity
+    from supermodel.trust.calibrate import Calibration
 
 
 @plot(height=1.9)

@@ -11,15 +11,15 @@ from typing import TYPE_CHECKING, Any
 
 import matplotlib
 
-from supermodel.compare import compare
+from supermodel.comparing import compare
 from supermodel.models.model import Model
 from supermodel.report import plots
-from supermodel.verdict import Reason, Verdict
+from supermodel.verdict.verdict import Reason, Verdict
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-    from supermodel.result import Comparison
+    from supermodel.results.comparison import Comparison
 
 RESOLUTION = 110  # dots per inch: small files that still read well
 
@@ -65,7 +65,7 @@ def calibration() -> Any:
     import numpy as np
     from scipy import stats
 
-    from supermodel.calibration import calibrate
+    from supermodel.trust.calibrate import calibrate
 
     def log_likelihood(p: Mapping[str, Any], y: Any) -> Any:
         level = np.asarray(p.get("level", 0.0))

@@ -17,16 +17,16 @@ from markupsafe import Markup, escape
 from matplotlib.figure import Figure
 
 from supermodel.errors import SupermodelError
-from supermodel.interpretation import interpret, shown
 from supermodel.report import plots
 from supermodel.report.methods import BIBTEX, methods
 from supermodel.report.style import ALARM, FAINT, INK, PALETTE, PAPER, RC, WARN
 from supermodel.report.tables import Cells, matrix_cells, parameter_cells, prior_cells, ranking_cells, scalars
 from supermodel.report.text import WORDS, duration, odds_sentence
-from supermodel.storage import write_atomically
+from supermodel.results.storage import write_atomically
+from supermodel.results.words import interpret, shown
 
 if TYPE_CHECKING:
-    from supermodel.result import Comparison
+    from supermodel.results.comparison import Comparison
 
 MOST_PARAMETERS = 6  # of each kind of plot that comes once per parameter
 MOST_MODELS = 6

@@ -6,10 +6,10 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from supermodel.interpretation import interpret, shown
+from supermodel.results.words import interpret, shown
 
 if TYPE_CHECKING:
-    from supermodel.result import Comparison
+    from supermodel.results.comparison import Comparison
 
 BIBTEX = """@article{Mootoovaloo2016,
   author  = {Mootoovaloo, A. and Bassett, Bruce A. and Kunz, M.},

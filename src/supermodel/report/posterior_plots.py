@@ -8,15 +8,15 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from matplotlib.axes import Axes
 
-from supermodel.averaging import Averaged, Predictions
 from supermodel.errors import DataError, SupermodelError
 from supermodel.report.style import FAINT, INK, colour, dashes, end_labels, plot, shortened, stamp
 from supermodel.report.tables import mean_and_sd, probability, scalar_label, scalar_values, scalars
 from supermodel.report.text import weighted_quantiles
-from supermodel.rescaling import edges
+from supermodel.results.averaging import Averaged, Predictions
+from supermodel.results.rescaling import edges
 
 if TYPE_CHECKING:
-    from supermodel.result import Comparison
+    from supermodel.results.comparison import Comparison
 
 
 def density(

@@ -10,12 +10,12 @@ from matplotlib.colors import LinearSegmentedColormap
 
 from supermodel.estimation.estimate import Estimate
 from supermodel.estimation.ladder import LadderFit, multistate, rao_blackwell
-from supermodel.interpretation import default_pair, shown
 from supermodel.report.style import FAINT, INK, PAPER, colour, end_labels, plot, shortened, stamp
-from supermodel.sensitivity import path
+from supermodel.results.sensitivity import path
+from supermodel.results.words import default_pair, shown
 
 if TYPE_CHECKING:
-    from supermodel.result import Comparison, EdgeRecord
+    from supermodel.results.comparison import Comparison, EdgeRecord
 
 CURVE = 41  # points of the curve along alpha
 MOST = 6_000  # draws beyond which a curve is made of a thinned record: it is a picture, not the estimate

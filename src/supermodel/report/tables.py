@@ -12,11 +12,11 @@ import numpy as np
 from markupsafe import escape
 
 from supermodel.estimation.estimate import Estimate
-from supermodel.interpretation import shown
-from supermodel.ranking import Matrix, Ranking
+from supermodel.results.ranking import Matrix, Ranking
+from supermodel.results.words import shown
 
 if TYPE_CHECKING:
-    from supermodel.result import Comparison, ModelPosterior
+    from supermodel.results.comparison import Comparison, ModelPosterior
 
 _LATEX = {
     "\\": r"\textbackslash{}", "&": r"\&", "%": r"\%", "$": r"\$", "#": r"\#", "_": r"\_", "{": r"\{", "}": r"\}",

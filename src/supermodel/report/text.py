@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from supermodel.interpretation import as_ratio, interpret, shown
 from supermodel.report.tables import Cells, mean_and_sd, probability, scalar_label, scalar_values, scalars
+from supermodel.results.words import as_ratio, interpret, shown
 
 if TYPE_CHECKING:
-    from supermodel.result import Comparison, ModelPosterior
+    from supermodel.results.comparison import Comparison, ModelPosterior
 
 WIDTH = 100
 MOST_PARAMETERS = 12

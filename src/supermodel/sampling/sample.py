@@ -13,7 +13,7 @@ import numpy as np
 
 from supermodel.embedding.supermodel import Supermodel
 from supermodel.errors import SupermodelError
-from supermodel.float64 import in_float64
+from supermodel.jax_scope import in_float64
 from supermodel.sampling import gradient, metropolis, starts, tempered, warmup
 from supermodel.sampling.draws import Draws
 from supermodel.sampling.metropolis import Record, Tuning

@@ -1,0 +1,140 @@
+r"""The front door: `compare` weighs models against data, `evidence` gives one model's $\ln Z$."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict
+from typing import Any
+
+import numpy as np
+
+from supermodel.embedding.supermodel import COMBINATIONS, check_models
+from supermodel.engine.checkpoint import resume, write
+from supermodel.engine.judge import judge
+from supermodel.engine.posterior import posteriors
+from supermodel.engine.progress import reporter
+from supermodel.engine.recipe import by_recipe
+from supermodel.engine.run import Goals, Run
+from supermodel.errors import SupermodelError
+from supermodel.jax_scope import compilation_cache
+from supermodel.models.model import Model
+from supermodel.results.comparison import Comparison, EdgeRecord, Evidence, checked_odds
+
+
+def compare(
+    models: Mapping[str, Model],
+    data: Any = None,
+    *,
+    seed: int = 0,
+    target_error: float = 0.1,
+    decide: tuple[float, float] | None = None,
+    method: str = "auto",
+    share: bool | Sequence[str] = True,
+    prior_odds: Mapping[str, float] | None = None,
+    max_evaluations: int | None = None,
+    max_seconds: float | None = None,
+    checkpoint: str | os.PathLike[str] | None = None,
+    executor: Any = None,
+    progress: bool | None = None,
+) -> Comparison:
+    """Bayes factors between two or more models, each with a calibrated error, and a verdict on the whole.
+
+    The run ends when every model's ln B against the best one is known to `target_error` and the checks are passed;
+    or, with `decide=(low, high)` and two models, as soon as the 2-sigma interval of ln B(first, second) lies wholly
+    above `high`, below `low` or between them; or at `max_evaluations` or `max_seconds`, which the verdict then says.
+    Ctrl-C returns the best answer so far.
+
+    `checkpoint`: a file that is written (atomically) as the run goes on; started again with the same models, data and
+    seed, the run resumes from it and ends with the same bits as if it had never stopped.
+    `method`: "auto" is the engine; "mixture", "product", "blend" or "index" samples that one supermodel as the paper
+    does, at the paper's cost.
+    `executor`: any `concurrent.futures` executor, for plain-Python likelihoods.
+    """
+    check_models(models)
+    goals = Goals(*_checked_goals(target_error, decide, max_evaluations, max_seconds))
+    if method != "auto":
+        if method not in COMBINATIONS:
+            raise SupermodelError(f"`method` must be 'auto' or one of {', '.join(COMBINATIONS)}; got {method!r}.")
+        odds = checked_odds(prior_odds or dict.fromkeys(models, 1.0), tuple(models))
+        return by_recipe(models, data, method, seed, goals, share, odds)
+    return _run(models, data, seed, goals, share, prior_odds, checkpoint, executor, progress)
+
+
+def evidence(
+    model: Model,
+    data: Any = None,
+    *,
+    seed: int = 0,
+    target_error: float = 0.1,
+    max_evaluations: int | None = None,
+    max_seconds: float | None = None,
+    checkpoint: str | os.PathLike[str] | None = None,
+    executor: Any = None,
+    progress: bool | None = None,
+) -> Evidence:
+    """ln Z of a single model, through its Bayes factor against a reference of evidence 1.
+
+    `.value`, `.error`, `.verdict`, and, as of every comparison, `.posterior("model")`, `.report(...)`.
+    """
+    check_models({"model": model}, least=1)
+    goals = Goals(*_checked_goals(target_error, None, max_evaluations, max_seconds))
+    return _run({"model": model}, data, seed, goals, True, None, checkpoint, executor, progress, Evidence)
+
+
+def _checked_goals(target_error, decide, max_evaluations, max_seconds):
+    if not (np.isfinite(target_error) and target_error > 0):
+        raise SupermodelError(f"`target_error` must be a positive number of nats; got {target_error}.")
+    if decide is not None and not (len(decide) == 2 and decide[0] <= decide[1]):
+        raise SupermodelError(f"`decide` must be (low, high) with low <= high; got {decide}.")
+    for label, value in (("max_evaluations", max_evaluations), ("max_seconds", max_seconds)):
+        if value is not None and not value > 0:
+            raise SupermodelError(f"`{label}` must be positive; got {value}.")
+    return target_error, decide, max_evaluations, max_seconds
+
+
+def _run(models, data, seed, goals: Goals, share, prior_odds, checkpoint, executor, progress, kind=Comparison):
+    odds = checked_odds(prior_odds or dict.fromkeys(models, 1.0), tuple(models))
+    began = time.monotonic()
+    run = Run(models, data, seed, share if isinstance(share, bool) else list(share), executor, goals)
+    run.report_progress = shown = reporter(progress)
+    try:
+        with compilation_cache():
+            if checkpoint is not None:
+                run.keep = lambda run: write(run, checkpoint)
+                resume(run, checkpoint)
+            run.prepare()
+            run.loop()
+            return finish(run, odds, time.monotonic() - began, kind)
+    finally:
+        if shown is not None:
+            shown.close()
+
+
+def finish(run: Run, prior_odds: Mapping[str, float], seconds: float, kind: Any = Comparison) -> Any:
+    """The result of a run, at whatever point it stands."""
+    return kind(
+        evidences=run.evidences(),
+        verdict=judge(run),
+        evaluations={"likelihood": run.evaluations, "gradient": run.gradients},
+        posteriors=posteriors(run),
+        edges=tuple(_edge_record(run, arm) for arm in run.arms),
+        seed=run.seed,
+        prior_odds=dict(prior_odds),
+        settings={"target_error": run.goals.target_error, "ended": run.ended, "pilots": {
+            p.name: {"method": p.method, "spread": p.spread, "evaluations": p.evaluations} for p in run.pilots}},
+        seconds=seconds,
+        models=run.models,
+        data=run.data,
+    )  # fmt: skip
+
+
+def _edge_record(run: Run, arm) -> EdgeRecord:
+    record = arm.edge.record()
+    used = np.isfinite(np.asarray(arm.tuning.log_prior))
+    first, second = arm.edge.pair.names
+    return EdgeRecord(
+        first, second, np.asarray(arm.tuning.table)[used], np.asarray(arm.tuning.log_prior)[used],
+        record.rung, record.log_joints, {k: float(v) for k, v in asdict(arm.report).items()},
+    )  # fmt: skip

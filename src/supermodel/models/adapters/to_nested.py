@@ -1,0 +1,140 @@
+r"""A `Model` as nested samplers want it: a log likelihood and a transform of the unit cube.
+
+Priors with a quantile function are transformed exactly. Others (hierarchies, densities) have none; there the cube is
+sent to a Student t density $q$ near the prior and $\ln \pi - \ln q$ is added to the log likelihood: evidence and
+posterior are the same, $Z = \int L\,(\pi / q)\,q$.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from supermodel.jax_scope import in_float64
+from supermodel.models.joint import Joint
+from supermodel.models.joint_space import JointSpace
+from supermodel.models.model import Model
+from supermodel.models.priors import Bijected, Quantile
+
+
+class ForNested(NamedTuple):
+    """Arguments of a nested sampler: `NestedSampler(f.log_likelihood, f.prior_transform, f.dimension)`.
+
+    Points are unconstrained coordinates; `values(points)` gives {name: values} of an array (n, d) of them. The two
+    functions ending in `_at` take (n, d) arrays.
+    """
+
+    log_likelihood: Callable[[np.ndarray], float]
+    prior_transform: Callable[[np.ndarray], np.ndarray]
+    dimension: int
+    names: tuple[str, ...]
+    values: Callable[[np.ndarray], dict[str, np.ndarray]]
+    log_likelihood_at: Callable[[np.ndarray], np.ndarray]
+    prior_transform_at: Callable[[np.ndarray], np.ndarray]
+
+
+class _Block(NamedTuple):
+    """Some coordinates: from the cube to them, and what the transform leaves to be added to ln L. One point, traced."""
+
+    where: slice
+    transform: Callable[[Any], Any]  # (size,) of the cube -> (size,)
+    correction: Callable[[Any], Any] | None  # (size,) -> scalar
+
+
+@in_float64
+def to_dynesty(model: Model, data: Any = None, *, name: str = "model", seed: int = 0) -> ForNested:
+    """`model` (with its data) as dynesty, UltraNest and nautilus take it."""
+    import jax
+    import jax.numpy as jnp
+
+    joint = Joint(name, model, data)
+    blocks = _blocks(model, np.random.default_rng(seed))
+    compiles = joint.is_traceable and getattr(model.space, "traceable", True)
+
+    def transform(u):
+        u = jnp.clip(u, 1e-300, 1.0 - 2.0**-53)
+        parts = [block.transform(u[block.where]) for block in blocks]
+        return jnp.clip(jnp.nan_to_num(jnp.concatenate(parts), nan=0.0, posinf=36.0, neginf=-700.0), -700.0, 1e300)
+
+    def correction(x):
+        return sum((b.correction(x[b.where]) for b in blocks if b.correction is not None), 0.0)
+
+    one, many = jax.jit(transform), jax.jit(jax.vmap(transform))
+    traced = jax.jit(lambda x: joint.log_likelihood(x) + correction(x))
+
+    @in_float64
+    def log_likelihood_at(x: np.ndarray) -> np.ndarray:
+        x = np.atleast_2d(np.asarray(x, float))
+        extra = np.asarray(jax.vmap(correction)(x)) if compiles else np.array([float(correction(row)) for row in x])
+        total = joint.log_likelihood_at(x) + extra
+        return np.where(np.isnan(total), -np.inf, total)
+
+    @in_float64
+    def log_likelihood(x: np.ndarray) -> float:
+        value = float(traced(x)) if compiles else float(log_likelihood_at(x)[0])
+        return -np.inf if np.isnan(value) else value
+
+    return ForNested(
+        log_likelihood,
+        in_float64(lambda u: np.asarray(one(u))),
+        joint.dimension,
+        joint.space.names,
+        joint.space.values_at,
+        log_likelihood_at,
+        in_float64(lambda u: np.asarray(many(np.atleast_2d(u)))),
+    )
+
+
+def _blocks(model: Model, rng: np.random.Generator) -> list[_Block]:
+    from jax.scipy.special import ndtri
+
+    space = model.space
+    if isinstance(space, JointSpace):
+        whole = slice(0, space.dimension)
+        if space.is_standard_normal:
+            return [_Block(whole, ndtri, None)]
+        return [_stand_in(whole, space.sample_prior(rng, 4000), space.log_prior)]
+    blocks = []
+    for name, prior in space.priors.items():
+        where = space.slices[name]
+        exact = ndtri if isinstance(prior, Quantile) else _by_quantiles(prior)
+        blocks.append(
+            _Block(where, exact, None) if exact else _stand_in(where, prior.sample(rng, 4000), prior.log_density)
+        )
+    return blocks
+
+
+def _by_quantiles(prior: Any) -> Callable[[Any], Any] | None:
+    """x from the cube through the prior's own quantile function; None if it has none or its numbers hang together."""
+    if not isinstance(prior, Bijected) or prior.distribution.event_dim > 0 or prior.unconstrained_shape != prior.shape:
+        return None
+
+    def transform(u):
+        return prior.unconstrain(prior.distribution.icdf(u.reshape(prior.shape)))
+
+    try:
+        middle = np.asarray(transform(np.full(prior.size, 0.5)))
+    except Exception:  # numpyro raises NotImplementedError and others where a distribution has no quantiles
+        return None
+    return transform if np.all(np.isfinite(middle)) else None
+
+
+def _stand_in(where: slice, draws: np.ndarray, log_density: Callable[[Any], Any]) -> _Block:
+    """Student t densities of 4 degrees of freedom, whose quantiles have a closed form, a bit wider than the draws."""
+    import jax.numpy as jnp
+
+    low, centre, high = np.quantile(draws, [0.16, 0.5, 0.84], axis=0)
+    width = np.maximum(0.6 * (high - low), 1e-12)
+
+    def transform(u):
+        root = jnp.sqrt(4 * u * (1 - u))
+        size = 2 * jnp.sqrt(jnp.maximum(jnp.cos(jnp.arccos(jnp.minimum(root, 1.0)) / 3) / root - 1, 0.0))
+        return centre + width * jnp.sign(u - 0.5) * size
+
+    def correction(x):
+        z = (x - centre) / width
+        return log_density(x) - jnp.sum(jnp.log(0.375 / width) - 2.5 * jnp.log1p(z * z / 4))
+
+    return _Block(where, transform, correction)

@@ -1,0 +1,1 @@
+"""The answer as an object: evidences, posteriors, averages, sensitivity, files."""

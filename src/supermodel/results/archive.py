@@ -1,0 +1,178 @@
+"""A comparison as a file and back: everything but the models' code, to the bit.
+
+Groups of the netCDF file: `comparison` (evidences), `posterior_0...` (weighted draws), `edge_0...` (records), `data`
+(where it is a mapping of arrays). Names, settings and priors are JSON attributes. Priors of known families come back as
+densities, so that prior sensitivity works on a loaded result; others come back as descriptions.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from supermodel.errors import StorageError
+from supermodel.estimation.estimate import Evidences
+from supermodel.jax_scope import in_float64
+from supermodel.models.priors import Bijected, as_prior
+from supermodel.results.comparison import SCHEMA, Comparison, EdgeRecord, ModelPosterior
+from supermodel.results.export import plain
+from supermodel.results.storage import load_arrays, save_arrays
+from supermodel.verdict.verdict import Reason, Verdict
+
+KIND = "comparison"
+POSTERIOR = ("log_weights", "log_likelihood", "log_prior", "chain")
+EDGE = ("table", "log_prior", "rung", "log_joints")
+
+
+@dataclass(frozen=True)
+class Described:
+    """A prior of which a file tells no more than the name."""
+
+    description: str
+    shape: tuple[int, ...]
+
+
+def save(result: Comparison, path: str | os.PathLike[str]) -> None:
+    """See `Comparison.save`."""
+    groups: dict[str, dict[str, np.ndarray]] = {
+        "comparison": {
+            "model": np.array(result.names),
+            "log_evidence": result.evidences.values,
+            "covariance": result.evidences.covariance,
+        }
+    }
+    for k, name in enumerate(result.names):
+        posterior = result.posteriors[name]
+        arrays = {label: getattr(posterior, label) for label in POSTERIOR}
+        groups[f"posterior_{k}"] = arrays | {f"parameter_{i}": v for i, v in enumerate(posterior.parameters.values())}
+    for e, edge in enumerate(result.edges):
+        groups[f"edge_{e}"] = {label: getattr(edge, label) for label in EDGE}
+    columns = _columns(result.data)
+    if columns is not None:
+        groups["data"] = {f"column_{i}": v for i, v in enumerate(columns.values())}
+    attrs = {
+        "kind": KIND,
+        "schema": result.schema,
+        "names": list(result.names),
+        "parameters": [list(result.posteriors[name].parameters) for name in result.names],
+        "edges": [[edge.first, edge.second, plain(edge.report)] for edge in result.edges],
+        "columns": None if columns is None else list(columns),
+        "absolute": result.evidences.absolute,
+        "details": plain(result.evidences.details),
+        "verdict": [result.verdict.level, [list(reason) for reason in result.verdict.reasons]],
+        "evaluations": plain(result.evaluations),
+        "seed": int(result.seed),
+        "prior_odds": plain(result.prior_odds),
+        "settings": plain(result.settings),
+        "seconds": float(result.seconds),
+        "priors": {n: {p: _prior_as_data(prior) for p, prior in priors.items()} for n, priors in result.priors.items()},
+        "versions": result.versions,
+        "fingerprints": result.fingerprints,
+    }
+    save_arrays(path, groups, attrs)
+
+
+def load(path: str | os.PathLike[str], models: Mapping[str, Any] | None = None) -> Comparison:
+    """The comparison that `save` wrote. With `models` (the same as then) predictions and the like work again."""
+    groups, attrs = load_arrays(path)
+    if attrs.get("kind") != KIND:
+        raise StorageError(
+            f"{str(path)!r} is a file of supermodel, but of the kind {attrs.get('kind')!r}, not a finished comparison. "
+            "A checkpoint is continued by running again with the same arguments."
+        )
+    if attrs["schema"] > SCHEMA:
+        raise StorageError(
+            f"{str(path)!r} has schema {attrs['schema']}, made by supermodel {attrs['versions'].get('supermodel')}; "
+            f"this version reads up to {SCHEMA}. Upgrade supermodel to read it."
+        )
+    names = tuple(attrs["names"])
+    table = groups["comparison"]
+    result = Comparison(
+        evidences=Evidences(names, table["log_evidence"], table["covariance"], attrs["absolute"], attrs["details"]),
+        verdict=Verdict(attrs["verdict"][0], tuple(Reason(*reason) for reason in attrs["verdict"][1])),
+        evaluations=attrs["evaluations"],
+        posteriors={n: _posterior(n, attrs["parameters"][k], groups[f"posterior_{k}"]) for k, n in enumerate(names)},
+        edges=tuple(
+            EdgeRecord(first, second, **{label: groups[f"edge_{e}"][label] for label in EDGE}, report=report)
+            for e, (first, second, report) in enumerate(attrs["edges"])
+        ),
+        seed=attrs["seed"],
+        prior_odds=attrs["prior_odds"],
+        settings=attrs["settings"],
+        seconds=attrs["seconds"],
+        models=None if models is None else _checked_models(models, names, attrs["parameters"]),
+        data=None
+        if attrs["columns"] is None
+        else {c: groups["data"][f"column_{i}"] for i, c in enumerate(attrs["columns"])},
+        priors={n: {p: _prior_from_data(p, d) for p, d in priors.items()} for n, priors in attrs["priors"].items()}
+        if models is None
+        else {},
+        versions=attrs["versions"],
+        fingerprints=attrs["fingerprints"],
+        schema=attrs["schema"],
+    )
+    return result
+
+
+def _posterior(name: str, parameters: list[str], group: Mapping[str, np.ndarray]) -> ModelPosterior:
+    values = {p: group[f"parameter_{i}"] for i, p in enumerate(parameters)}
+    return ModelPosterior(name, values, *(group[label] for label in POSTERIOR))
+
+
+def _columns(data: Any) -> dict[str, np.ndarray] | None:
+    """Data as named columns of numbers, or None if they are something else (then only their fingerprint is kept)."""
+    if not isinstance(data, Mapping):
+        return None
+    columns = {str(name): np.asarray(values) for name, values in data.items()}
+    return columns if all(v.dtype.kind in "biufU" for v in columns.values()) else None
+
+
+def _checked_models(models: Mapping[str, Any], names: tuple[str, ...], parameters: list[list[str]]) -> dict[str, Any]:
+    if set(models) != set(names):
+        raise StorageError(f"the file holds the models {', '.join(names)}; given were {', '.join(models)}.")
+    for name, expected in zip(names, parameters, strict=True):
+        if list(models[name].priors) != expected:
+            raise StorageError(
+                f"model {name!r} has the parameters {', '.join(models[name].priors)}, but in the file they are "
+                f"{', '.join(expected)}. Give the model with which the file was made."
+            )
+    return {name: models[name] for name in names}
+
+
+# Families that are written as a name and numbers. A name outside this list is never looked up.
+FAMILIES = (
+    "Normal", "Cauchy", "Laplace", "Logistic", "Gumbel", "LogNormal", "StudentT", "Uniform", "LogUniform", "HalfNormal",
+    "HalfCauchy", "Exponential", "Gamma", "InverseGamma", "Beta",
+)  # fmt: skip
+
+
+def _prior_as_data(prior: Any) -> dict[str, Any]:
+    data: dict[str, Any] = {"description": prior.description, "shape": list(prior.shape)}
+    if isinstance(prior, Bijected):
+        d, wraps = prior.distribution, []
+        while type(d).__name__ in ("ExpandedDistribution", "Independent"):
+            expanded = type(d).__name__ == "ExpandedDistribution"
+            wraps.append(
+                ["expand", list(d.batch_shape)] if expanded else ["to_event", int(d.reinterpreted_batch_ndims)]
+            )
+            d = d.base_dist
+        if type(d).__name__ in FAMILIES and type(d).__module__.startswith("numpyro."):
+            arguments = {a: np.asarray(getattr(d, a), float).tolist() for a in d.arg_constraints}
+            data |= {"family": type(d).__name__, "arguments": arguments, "wraps": wraps[::-1]}
+    return data
+
+
+@in_float64
+def _prior_from_data(name: str, data: Mapping[str, Any]) -> Any:
+    if data.get("family") not in FAMILIES:
+        return Described(data["description"], tuple(data["shape"]))
+    import numpyro.distributions as dist
+
+    d = getattr(dist, data["family"])(**{a: np.asarray(v) for a, v in data["arguments"].items()})
+    for wrap, value in data["wraps"]:
+        d = d.expand(tuple(value)) if wrap == "expand" else d.to_event(value)
+    return as_prior(name, d)

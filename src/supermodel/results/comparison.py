@@ -1,0 +1,372 @@
+"""What comes out of a comparison: frozen, plain data, ready to be asked, shown and stored."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from supermodel.errors import SupermodelError
+from supermodel.estimation.estimate import Estimate, Evidences
+from supermodel.estimation.ladder import standard_error
+from supermodel.results.fingerprint import fingerprint, versions
+from supermodel.results.ranking import Matrix, Ranking, matrix_of, rank
+from supermodel.results.scales import Scale
+from supermodel.results.words import Bound, Interpretation, bound_of, interpret
+from supermodel.verdict.verdict import Verdict
+
+if TYPE_CHECKING:
+    from supermodel.results.averaging import Averaged, Predictions
+    from supermodel.results.drivers import Drivers, Split
+    from supermodel.results.sensitivity import Sensitivity
+
+SCHEMA = 1  # of what `asdict`, `to_json` and `save` write; raised whenever a name or a meaning changes
+
+
+@dataclass(frozen=True, eq=False)
+class ModelPosterior:
+    r"""Weighted draws of one model's posterior, in the user's coordinates."""
+
+    name: str
+    parameters: dict[str, np.ndarray]  # {parameter: (n, ...)}
+    log_weights: np.ndarray  # (n,), normalised: the sum of exp is 1
+    log_likelihood: np.ndarray  # (n,)
+    log_prior: np.ndarray  # (n,), in unconstrained coordinates
+    chain: np.ndarray  # (n,): which chain a draw comes from
+
+    @property
+    def weights(self) -> np.ndarray:
+        return np.exp(self.log_weights)
+
+    @property
+    def n_chains(self) -> int:
+        """The number of chains, if all are of one length and in order; otherwise 1."""
+        n = int(self.chain.max(initial=0)) + 1
+        even = len(self.chain) % n == 0 and np.array_equal(self.chain, np.repeat(np.arange(n), len(self.chain) // n))
+        return n if even else 1
+
+    @property
+    def effective_size(self) -> float:
+        r"""$1 / \sum w^2$."""
+        return float(1.0 / np.sum(self.weights**2))
+
+    def average(self, values: np.ndarray) -> np.ndarray:
+        """Posterior mean of any quantity, given its value at each draw (n, ...)."""
+        # A draw without weight counts for nothing, even where the quantity is infinite there.
+        used = self.weights > 0
+        return np.tensordot(self.weights[used], np.asarray(values)[used], axes=1)
+
+    def average_error(self, values: np.ndarray) -> np.ndarray:
+        """Standard error of `average`, allowing for the weights and for the correlation along chains."""
+        w = self.weights
+        with np.errstate(invalid="ignore"):
+            centred = np.asarray(values) - self.average(values)
+        shape = (self.n_chains, -1)
+        flat = np.where(w[:, None] > 0, len(w) * w[:, None] * centred.reshape(len(w), -1), 0.0)
+        errors = [standard_error(column.reshape(shape)) for column in flat.T]
+        return np.array(errors).reshape(centred.shape[1:])
+
+    def mean(self, parameter: str) -> np.ndarray:
+        return self.average(self.parameters[parameter])
+
+    def sd(self, parameter: str) -> np.ndarray:
+        centred = self.parameters[parameter] - self.mean(parameter)
+        return np.sqrt(self.average(centred**2))
+
+    def mean_error(self, parameter: str) -> np.ndarray:
+        return self.average_error(self.parameters[parameter])
+
+    def resample(self, n: int, seed: int = 0) -> dict[str, np.ndarray]:
+        """`n` equally weighted draws."""
+        rows = self.rows(n, seed)
+        return {name: values[rows] for name, values in self.parameters.items()}
+
+    def rows(self, n: int, seed: int = 0) -> np.ndarray:
+        """Indices of `n` equally weighted draws, by systematic resampling: equal weights give every draw once."""
+        steps = np.cumsum(self.weights / self.weights.sum())
+        points = (np.random.default_rng(seed).random() + np.arange(n)) / n
+        return np.minimum(np.searchsorted(steps, points), len(steps) - 1)
+
+
+@dataclass(frozen=True, eq=False)
+class EdgeRecord:
+    """The record of one two-model supermodel on its ladder: all that its estimators and plots need."""
+
+    first: str
+    second: str
+    table: np.ndarray  # (M, 2): weights of the rungs; rung 0 is `second` alone
+    log_prior: np.ndarray  # (M,): the balance
+    rung: np.ndarray  # (chains, draws)
+    log_joints: np.ndarray  # (chains, draws, 2)
+    report: dict[str, float]  # the figures of the checks
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Comparison:
+    """Bayes factors with errors and a verdict. Natural logarithms; models by name."""
+
+    evidences: Evidences
+    verdict: Verdict
+    evaluations: dict[str, int]
+    posteriors: dict[str, ModelPosterior]
+    edges: tuple[EdgeRecord, ...]
+    seed: int
+    prior_odds: dict[str, float]
+    settings: dict[str, Any] = field(default_factory=dict)
+    seconds: float = float("nan")
+    models: Mapping[str, Any] | None = None  # the user's models, absent after loading from a file
+    data: Any = None
+    priors: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)  # {model: {parameter: prior}}
+    versions: dict[str, str] = field(default_factory=versions)
+    fingerprints: dict[str, str] = field(default_factory=dict)  # of "data" and "priors"
+    schema: int = SCHEMA
+
+    def __post_init__(self):
+        if not self.priors and self.models is not None:
+            object.__setattr__(self, "priors", {name: dict(model.priors) for name, model in self.models.items()})
+        if not self.fingerprints:
+            object.__setattr__(
+                self, "fingerprints", {"data": fingerprint(self.data), "priors": fingerprint(self.priors)}
+            )
+
+    # -- the numbers ----------------------------------------------------------------------------------------------
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        return self.evidences.names
+
+    @property
+    def ranking(self) -> tuple[str, ...]:
+        """The names of the models, largest evidence first; one whose evidence is unknown comes last."""
+        values = np.where(np.isnan(self.evidences.values), -np.inf, self.evidences.values)
+        return tuple(self.names[k] for k in np.argsort(-values, kind="stable"))
+
+    @property
+    def best(self) -> str:
+        """The model of the largest evidence."""
+        return self.ranking[0]
+
+    def log_bayes_factor(self, first: str, second: str) -> Estimate:
+        """ln Z_first - ln Z_second; `.log10` has it in decimal logarithms."""
+        if first == second:
+            self.evidences.index(first)
+            return Estimate(0.0, 0.0)  # exactly, however little is known of the evidence itself
+        with np.errstate(invalid="ignore"):
+            return self.evidences.log_bayes_factor(first, second)
+
+    def log_evidence(self, name: str | None = None) -> Estimate:
+        """ln Z of one model; the name may be left out where there is only one."""
+        if name is None:
+            if len(self.names) > 1:
+                raise SupermodelError(f"log_evidence() of which model? Name one of {', '.join(map(repr, self.names))}.")
+            name = self.names[0]
+        return self.evidences.log_evidence(name)
+
+    def selftest(self) -> Any:
+        """Ask of the models what a referee would: see `supermodel.check`. It calls the likelihoods anew."""
+        from supermodel.trust.check import check
+
+        if self.models is None:
+            raise SupermodelError(
+                "a result from a file has no models to test; give them to `supermodel.check(models)`."
+            )
+        return check(self.models, self.data, seed=self.seed)
+
+    @cached_property
+    def probabilities(self) -> dict[str, float]:
+        """Posterior probabilities of the models at `prior_odds`."""
+        return self.probabilities_for(self.prior_odds)
+
+    def probabilities_for(self, prior_odds: Mapping[str, float]) -> dict[str, float]:
+        """Posterior probabilities of the models for other prior odds."""
+        odds = checked_odds(prior_odds, self.names)
+        with np.errstate(divide="ignore", invalid="ignore"):  # odds of 0; an unknown evidence leaves all unknown
+            logs = self.evidences.values + np.log([odds[name] for name in self.names])
+            logs = logs - np.logaddexp.reduce(logs)
+        return {name: float(p) for name, p in zip(self.names, np.exp(logs), strict=True)}
+
+    def probability_errors(self, prior_odds: Mapping[str, float] | None = None) -> dict[str, float]:
+        r"""Standard errors of the probabilities: $\partial p_k / \partial \ln Z_j = p_k (\delta_{kj} - p_j)$."""
+        p = np.array(list(self.probabilities_for(prior_odds or self.prior_odds).values()))
+        slope = np.diag(p) - np.outer(p, p)
+        with np.errstate(invalid="ignore"):
+            variance = np.einsum("kj,ji,ki->k", slope, self.evidences.covariance, slope)
+        return {name: float(e) for name, e in zip(self.names, np.sqrt(np.maximum(variance, 0.0)), strict=True)}
+
+    def matrix(self) -> Matrix:
+        """ln B of every model (row) against every other (column), best first, each with its joint error."""
+        return matrix_of(self)
+
+    def table(self, reference: str | None = None, prior_odds: Mapping[str, float] | None = None) -> Ranking:
+        """The models, best first, against `reference` (the best one by default), with the checks of each beside it."""
+        return rank(self, reference, prior_odds)
+
+    def bound(self, first: str, second: str, level: float = 0.95) -> Bound:
+        """What can be said where only a limit is known: ln B(first : second) above or below a value."""
+        return bound_of(self, first, second, level)
+
+    def interpret(
+        self, first: str | None = None, second: str | None = None, scale: str | Scale | Mapping[str, float] = "trotta"
+    ) -> Interpretation:
+        """ln B in words, with both names: a band of the scale only if the whole 2-sigma interval lies in it.
+
+        By default the best model against the next.
+        """
+        return interpret(self, first, second, scale)
+
+    # -- posteriors and averages ----------------------------------------------------------------------------------
+
+    def posterior(self, name: str) -> ModelPosterior:
+        """The posterior of one model."""
+        self.evidences.index(name)
+        return self.posteriors[name]
+
+    def averaged(
+        self,
+        parameter: str,
+        prior_odds: Mapping[str, float] | None = None,
+        fixed: float | Mapping[str, float] | None = None,
+    ) -> Averaged:
+        """The posterior of a parameter averaged over the models, with a spike for models that do not have it.
+
+        `fixed` tells at which value such models hold it (one number, or one per model); without it the moments are
+        those given that the parameter exists.
+        """
+        from supermodel.results.averaging import averaged
+
+        return averaged(self, parameter, prior_odds, fixed)
+
+    def predict(self, x: Any = None, prior_odds: Mapping[str, float] | None = None, n: int = 400) -> Predictions:
+        """Predictions averaged over the models and their posteriors, at `x` (by default where the data are)."""
+        from supermodel.results.averaging import predictions
+
+        return predictions(self, x, prior_odds, n)
+
+    # -- what the answer rests on ---------------------------------------------------------------------------------
+
+    def sensitivity(
+        self,
+        parameter: str,
+        scales: Sequence[float] | np.ndarray | None = None,
+        *,
+        shifts: Sequence[float] | np.ndarray | None = None,
+        replace: Any = None,
+        pair: tuple[str, str] | None = None,
+        models: Sequence[str] | None = None,
+    ) -> Sensitivity:
+        """ln B against the width (`scales`), the place (`shifts`) or the form (`replace`) of a parameter's prior.
+
+        Read off the record by reweighting: no likelihood is called. `pair` says whose ln B, `models` whose prior is
+        changed (all that have the parameter, by default); `replace` is a distribution, or {label: distribution}.
+        """
+        from supermodel.results.sensitivity import sensitivity
+
+        return sensitivity(self, parameter, scales, shifts=shifts, replace=replace, pair=pair, models=models)
+
+    def drivers(
+        self, first: str | None = None, second: str | None = None, blocks: Any = None, pointwise: Any = None
+    ) -> Drivers:
+        """Which data drive the preference of `first` over `second`; see `supermodel.results.drivers`."""
+        from supermodel.results.drivers import drivers
+
+        return drivers(self, first, second, blocks, pointwise)
+
+    def split(self, name: str) -> Split:
+        r"""$\ln Z = \langle \ln L \rangle - D_{KL}$ of one model: how well it fits, and what that costs (Occam)."""
+        from supermodel.results.drivers import split
+
+        return split(self, name)
+
+    # -- showing --------------------------------------------------------------------------------------------------
+
+    def __str__(self) -> str:
+        from supermodel.report.text import text
+
+        return text(self)
+
+    __repr__ = __str__
+
+    def _repr_html_(self) -> str:
+        from supermodel.report.html import snippet
+
+        return snippet(self)
+
+    def report(self, path: str | os.PathLike[str], title: str | None = None, scale: Any = "trotta") -> None:
+        """Write one self-contained HTML page: headline, verdict, tables, plots, priors, methods, citation."""
+        from supermodel.report.html import write
+
+        write(self, path, title, scale)
+
+    # -- storing and handing on -----------------------------------------------------------------------------------
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write everything but the models' code to a netCDF file, atomically; `supermodel.load` reads it."""
+        from supermodel.results.archive import save
+
+        save(self, path)
+
+    def asdict(self) -> dict[str, Any]:
+        """The answer as plain numbers, lists and strings (without draws and records)."""
+        from supermodel.results.export import asdict
+
+        return asdict(self)
+
+    def to_json(self, indent: int | None = 2) -> str:
+        """`asdict` as JSON text; what is not a finite number becomes null."""
+        return json.dumps(self.asdict(), indent=indent, allow_nan=False, ensure_ascii=False)
+
+    def to_arviz(self, model: str | None = None) -> Any:
+        """ArviZ InferenceData of one model (the best by default), with the whole comparison as an extra group."""
+        from supermodel.results.export import to_arviz
+
+        return to_arviz(self, model)
+
+    def to_dataframe(self, model: str | None = None) -> Any:
+        """Weighted draws as a pandas table: of one model, or of all with `model` and `weight` columns."""
+        from supermodel.results.export import to_dataframe
+
+        return to_dataframe(self, model)
+
+    def to_getdist(self, model: str | None = None) -> Any:
+        """GetDist MCSamples of one model's posterior (the best by default)."""
+        from supermodel.results.export import to_getdist
+
+        return to_getdist(self, model)
+
+    def to_anesthetic(self, model: str | None = None) -> Any:
+        """Weighted anesthetic Samples of one model's posterior (the best by default)."""
+        from supermodel.results.export import to_anesthetic
+
+        return to_anesthetic(self, model)
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Evidence(Comparison):
+    """ln Z of a single model: `.value`, `.error`, `.verdict`, and all that a `Comparison` has."""
+
+    @property
+    def value(self) -> float:
+        return self.log_evidence().value
+
+    @property
+    def error(self) -> float:
+        return self.log_evidence().error
+
+
+def checked_odds(prior_odds: Mapping[str, float], names: tuple[str, ...]) -> dict[str, float]:
+    """Prior odds as probabilities, after checks."""
+    unknown, missing = set(prior_odds) - set(names), set(names) - set(prior_odds)
+    if unknown or missing:
+        raise SupermodelError(
+            f"prior odds are needed for exactly the models {', '.join(names)}; "
+            f"unknown {sorted(unknown)}, missing {sorted(missing)}."
+        )
+    values = np.array([float(prior_odds[name]) for name in names])
+    if not (np.all(np.isfinite(values)) and np.all(values >= 0) and values.sum() > 0):
+        raise SupermodelError(f"prior odds must be finite, not negative, and not all zero; got {dict(prior_odds)}.")
+    return dict(zip(names, values / values.sum(), strict=True))

@@ -1,0 +1,226 @@
+"""A comparison handed to others: plain data, tables, ArviZ, GetDist, anesthetic."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from supermodel.errors import SupermodelError
+from supermodel.estimation.estimate import Estimate
+
+if TYPE_CHECKING:
+    from supermodel.results.comparison import Comparison, ModelPosterior
+
+
+def plain(value: Any) -> Any:
+    """Nested data as dicts, lists, strings and numbers; what is none of these as its text."""
+    if isinstance(value, Mapping):
+        return {str(k): plain(v) for k, v in value.items()}
+    if isinstance(value, Estimate):
+        return {"value": plain(value.value), "error": plain(value.error)}
+    if dataclasses.is_dataclass(value) and not isinstance(value, type):
+        return {f.name: plain(getattr(value, f.name)) for f in dataclasses.fields(value)}
+    if value is None or isinstance(value, bool | int | str):
+        return value
+    if isinstance(value, float | np.floating):
+        return float(value)
+    if isinstance(value, np.integer | np.bool_):
+        return value.item()
+    if isinstance(value, list | tuple | set | frozenset):
+        return [plain(v) for v in value]
+    if hasattr(value, "__array__") and np.asarray(value).dtype.kind in "biufU":
+        return np.asarray(value).tolist()
+    return str(value)
+
+
+def _finite(value: Any) -> Any:
+    """NaN and infinities as None: JSON has no word for them."""
+    if isinstance(value, dict):
+        return {k: _finite(v) for k, v in value.items()}
+    if isinstance(value, list):
+        return [_finite(v) for v in value]
+    return None if isinstance(value, float) and not math.isfinite(value) else value
+
+
+def asdict(result: Comparison) -> dict[str, Any]:
+    """See `Comparison.asdict`. The names are part of the schema: they change only with its number."""
+    pairs = [(a, b) for i, a in enumerate(result.ranking) for b in result.ranking[i + 1 :]]
+    errors = result.probability_errors()
+    content = {
+        "schema": result.schema,
+        "models": list(result.names),
+        "ranking": list(result.ranking),
+        "verdict": {
+            "level": result.verdict.level,
+            "reasons": [{"code": c, "sentence": s} for c, s in result.verdict.reasons],
+        },
+        "log_bayes_factors": [
+            {"first": a, "second": b, "base": "e", **plain(result.log_bayes_factor(a, b))} for a, b in pairs
+        ],
+        "log_evidences": {n: plain(result.log_evidence(n)) for n in result.names}
+        if result.evidences.absolute
+        else None,
+        "covariance": plain(result.evidences.covariance),
+        "prior_odds": plain(result.prior_odds),
+        "probabilities": {n: {"value": p, "error": errors[n]} for n, p in result.probabilities.items()},
+        "parameters": {
+            n: {p: {"mean": plain(post.mean(p)), "sd": plain(post.sd(p))} for p in post.parameters}
+            for n, post in result.posteriors.items()
+        },
+        "priors": {n: {p: prior.description for p, prior in priors.items()} for n, priors in result.priors.items()},
+        "edges": [{"first": e.first, "second": e.second, **plain(e.report)} for e in result.edges],
+        "evaluations": plain(result.evaluations),
+        "seconds": float(result.seconds),
+        "seed": int(result.seed),
+        "settings": plain(result.settings),
+        "versions": plain(result.versions),
+        "fingerprints": plain(result.fingerprints),
+    }
+    return _finite(content)
+
+
+def _chosen(result: Comparison, model: str | None) -> ModelPosterior:
+    return result.posterior(result.best if model is None else model)
+
+
+def columns_of(posterior: ModelPosterior) -> dict[str, np.ndarray]:
+    """One column per number: `beta[0]`, `beta[1]`, ..."""
+    columns = {}
+    for name, values in posterior.parameters.items():
+        for index in np.ndindex(*values.shape[1:]):
+            label = name + (f"[{','.join(map(str, index))}]" if index else "")
+            columns[label] = values[(slice(None), *index)]
+    return columns
+
+
+def to_dataframe(result: Comparison, model: str | None = None) -> Any:
+    """See `Comparison.to_dataframe`."""
+    import pandas as pd
+
+    def frame(name: str, share: float) -> Any:
+        posterior = result.posterior(name)
+        extra = {
+            "log_likelihood": posterior.log_likelihood,
+            "chain": posterior.chain,
+            "weight": share * posterior.weights,
+        }
+        return pd.DataFrame({**columns_of(posterior), **extra})
+
+    if model is not None:
+        return frame(model, 1.0)
+    frames = {name: frame(name, result.probabilities[name]) for name in result.names}
+    return pd.concat(frames, names=["model", "draw"]).reset_index("model")
+
+
+def to_arviz(result: Comparison, model: str | None = None) -> Any:
+    """See `Comparison.to_arviz`.
+
+    ArviZ knows no weights, so draws are resampled to equal ones, within each chain. The group `comparison` holds ln Z,
+    its covariance and the probabilities of all models.
+    """
+    import arviz as az
+    import xarray as xr
+
+    posterior = _chosen(result, model)
+    rows = equal_rows(posterior)
+    stack = {name: values[rows] for name, values in posterior.parameters.items()}
+    if not stack:
+        raise SupermodelError(f"model {posterior.name!r} has no parameters, so there is nothing for ArviZ to hold.")
+    attrs = {"model": posterior.name, "verdict": result.verdict.level, "seed": result.seed, "schema": result.schema}
+    idata = az.from_dict(
+        posterior=stack,
+        sample_stats={
+            "lp": (posterior.log_likelihood + posterior.log_prior)[rows],
+            "log_likelihood_total": posterior.log_likelihood[rows],
+        },
+        observed_data=_observed(result.data),
+        posterior_attrs=attrs,
+    )
+    idata.add_groups({"comparison": comparison_dataset(result, xr)})
+    return idata
+
+
+def equal_rows(posterior: ModelPosterior) -> np.ndarray:
+    """(chains, draws) indices of equally weighted draws; all in one chain where a chain has no weight."""
+    chains = posterior.n_chains
+    grid = np.arange(len(posterior.weights)).reshape(chains, -1)
+    totals = posterior.weights.reshape(chains, -1).sum(axis=1)
+    if chains == 1 or np.any(totals < 0.1 / chains):
+        return posterior.rows(len(posterior.weights))[None, :]
+    n = grid.shape[1]
+    below = np.cumsum(posterior.weights.reshape(chains, -1), axis=1) / totals[:, None]
+    points = (np.arange(n) + 0.5) / n
+    return np.stack([grid[c, np.minimum(np.searchsorted(below[c], points), n - 1)] for c in range(chains)])
+
+
+def comparison_dataset(result: Comparison, xr: Any) -> Any:
+    """ln Z, covariance, probabilities and ln B of all models as an xarray Dataset."""
+    names, matrix = list(result.names), result.matrix()
+    order = [matrix.names.index(n) for n in names]
+    return xr.Dataset(
+        {
+            "log_evidence": ("model", result.evidences.values),
+            "covariance": (("model", "other"), result.evidences.covariance),
+            "probability": ("model", np.array([result.probabilities[n] for n in names])),
+            "log_bayes_factor": (("model", "other"), matrix.values[np.ix_(order, order)]),
+            "log_bayes_factor_error": (("model", "other"), matrix.errors[np.ix_(order, order)]),
+        },
+        coords={"model": names, "other": names},
+        attrs={"absolute": int(result.evidences.absolute), "verdict": result.verdict.level},
+    )
+
+
+def _observed(data: Any) -> dict[str, np.ndarray] | None:
+    if not isinstance(data, Mapping):
+        return None
+    found = {str(k): np.asarray(v) for k, v in data.items() if np.asarray(v).dtype.kind in "biuf"}
+    return found or None
+
+
+def to_getdist(result: Comparison, model: str | None = None) -> Any:
+    """See `Comparison.to_getdist`."""
+    try:
+        from getdist import MCSamples
+    except ImportError:
+        raise SupermodelError("GetDist is not installed. Install it with: pip install 'supermodel[getdist]'.") from None
+    posterior = _chosen(result, model)
+    columns = columns_of(posterior)
+    used = posterior.weights > 0
+    return MCSamples(
+        samples=np.stack(list(columns.values()), axis=1)[used],
+        weights=posterior.weights[used],
+        loglikes=-(posterior.log_likelihood + posterior.log_prior)[used],
+        names=[_bare(name) for name in columns],
+        labels=[name.replace("_", r"\_") for name in columns],
+        label=posterior.name,
+        settings={"ignore_rows": 0},
+    )
+
+
+def _bare(name: str) -> str:
+    """GetDist reads * and ? in names as wildcards, and blanks as ends."""
+    return "".join("_" if c in " *?" else c for c in name)
+
+
+def to_anesthetic(result: Comparison, model: str | None = None) -> Any:
+    """See `Comparison.to_anesthetic`."""
+    try:
+        from anesthetic import MCMCSamples
+    except ImportError:
+        raise SupermodelError(
+            "anesthetic is not installed. Install it with: pip install 'supermodel[anesthetic]'."
+        ) from None
+    posterior = _chosen(result, model)
+    columns = columns_of(posterior)
+    used = posterior.weights > 0
+    return MCMCSamples(
+        data=np.stack(list(columns.values()), axis=1)[used],
+        columns=list(columns),
+        weights=posterior.weights[used],
+        logL=posterior.log_likelihood[used],
+        label=posterior.name,
+    )

@@ -1,0 +1,171 @@
+r"""A prior made wider, moved, or replaced, and the ratio of its density to the old one.
+
+Widening by s multiplies the width about the centre and keeps the family: $N(m, \sigma) \to N(m, s\sigma)$, a uniform
+prior keeps its midpoint, a positive one with a scale keeps its edge at 0. Where the width is one of the logarithm
+(`LogNormal`, `LogUniform`), so are the scale and the shift.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from supermodel.errors import PriorError
+from supermodel.jax_scope import in_float64
+from supermodel.models.priors import Bijected, Quantile, as_prior
+
+Maker = Callable[[Any, float, float], Any]
+
+
+def _families() -> dict[str, Maker]:
+    import jax.numpy as jnp
+    import numpyro.distributions as dist
+
+    def located(kind):
+        return lambda d, s, shift: kind(d.loc + shift, s * d.scale)
+
+    def positive(make):
+        def scaled(d, s, shift):
+            if not (isinstance(shift, float) and shift == 0.0):
+                raise PriorError(
+                    f"a {type(d).__name__} prior begins at 0 and cannot be shifted and stay one of its kind. "
+                    "Use scales=, or give the new prior with replace=."
+                )
+            return make(d, s)
+
+        return scaled
+
+    def interval(kind, to=lambda v: v, back=lambda v: v):
+        def scaled(d, s, shift):
+            low, high = to(jnp.asarray(d.low)), to(jnp.asarray(d.high))
+            centre, half = 0.5 * (low + high) + shift, 0.5 * s * (high - low)
+            return kind(back(centre - half), back(centre + half))
+
+        return scaled
+
+    return {
+        "Normal": located(dist.Normal),
+        "Cauchy": located(dist.Cauchy),
+        "Laplace": located(dist.Laplace),
+        "Logistic": located(dist.Logistic),
+        "Gumbel": located(dist.Gumbel),
+        "LogNormal": located(dist.LogNormal),
+        "StudentT": lambda d, s, shift: dist.StudentT(d.df, d.loc + shift, s * d.scale),
+        "MultivariateNormal": lambda d, s, shift: dist.MultivariateNormal(d.loc + shift, scale_tril=s * d.scale_tril),
+        "Uniform": interval(dist.Uniform),
+        "LogUniform": interval(dist.LogUniform, jnp.log, jnp.exp),
+        "HalfNormal": positive(lambda d, s: dist.HalfNormal(s * d.scale)),
+        "HalfCauchy": positive(lambda d, s: dist.HalfCauchy(s * d.scale)),
+        "Exponential": positive(lambda d, s: dist.Exponential(d.rate / s)),
+        "Gamma": positive(lambda d, s: dist.Gamma(d.concentration, d.rate / s)),
+        "InverseGamma": positive(lambda d, s: dist.InverseGamma(d.concentration, s * d.rate)),
+    }
+
+
+@in_float64
+def rescaled(name: str, prior: Any, scale: float = 1.0, shift: float = 0.0) -> Any:
+    """The prior of parameter `name` made `scale` times as wide and moved by `shift`."""
+    if not (np.isfinite(scale) and scale > 0 and np.isfinite(shift)):
+        raise PriorError(
+            f"a prior is scaled by a positive number and shifted by a finite one; got {scale} and {shift}."
+        )
+    if not isinstance(prior, Bijected):
+        raise _not_scalable(name, prior)
+    return as_prior(name, _rebuilt(name, prior, prior.distribution, scale, shift))
+
+
+def _rebuilt(name: str, prior: Any, distribution: Any, scale: float, shift: float) -> Any:
+    kind = type(distribution).__name__
+    maker = _families().get(kind)
+    if maker is not None:
+        return maker(distribution, scale, shift)
+    if kind == "ExpandedDistribution":
+        return _rebuilt(name, prior, distribution.base_dist, scale, shift).expand(distribution.batch_shape)
+    if kind == "Independent":
+        inner = _rebuilt(name, prior, distribution.base_dist, scale, shift)
+        return inner.to_event(distribution.reinterpreted_batch_ndims)
+    raise _not_scalable(name, prior)
+
+
+def _not_scalable(name: str, prior: Any) -> PriorError:
+    return PriorError(
+        f"the prior of {name!r}, {prior.description}, has no width that could be scaled in one obvious way. "
+        "Say what to compare it with: sensitivity(..., replace=distribution) or replace={label: distribution, ...}."
+    )
+
+
+@in_float64
+def log_density(prior: Any, values: np.ndarray) -> np.ndarray:
+    """ln of the prior density at values (n, *shape) in the user's coordinates; -inf outside the support."""
+    import jax
+    import jax.numpy as jnp
+
+    if isinstance(prior, Bijected):
+        return np.asarray(jax.jit(lambda v: _log_prob(prior.distribution, v))(jnp.asarray(values)))
+    if isinstance(prior, Quantile):
+        u = jnp.asarray(np.array([np.asarray(prior.unconstrain(v)) for v in values]))
+        return np.asarray(jax.jit(jax.vmap(lambda z: prior.log_density(z) - prior.log_jacobian(z)))(u))
+    raise PriorError(
+        f"the prior {getattr(prior, 'description', prior)!r} was read from a file and is known by its name only, so "
+        "its density cannot be computed. Load with load(path, models={...}) to have the models back."
+    )
+
+
+def _log_prob(distribution: Any, values: Any) -> Any:
+    """Summed over all but the first axis. numpyro does not look at the support: its uniform is flat everywhere."""
+    import jax.numpy as jnp
+
+    inside = distribution.support(values).reshape(len(values), -1).all(axis=1)
+    return jnp.where(inside, distribution.log_prob(values).reshape(len(values), -1).sum(axis=1), -jnp.inf)
+
+
+@in_float64
+def log_density_of_rescaled(name: str, prior: Any, kind: str, grid: np.ndarray, values: np.ndarray) -> np.ndarray:
+    """(len(grid), n): ln density at draws of the prior scaled or shifted by each number of the grid; compiled once."""
+    import jax
+    import jax.numpy as jnp
+
+    rescaled(
+        name, prior, *((float(grid[0]),) if kind == "scale" else (1.0, float(grid[0])))
+    )  # refuses what cannot be done
+    draws = jnp.asarray(values)
+
+    def one(x):
+        scale, shift = (x, 0.0) if kind == "scale" else (1.0, x)
+        return _log_prob(_rebuilt(name, prior, prior.distribution, scale, shift), draws)
+
+    return np.asarray(jax.jit(lambda xs: jax.lax.map(one, xs))(jnp.asarray(grid)))
+
+
+def is_cut_off(old: Any, new: Any, values: np.ndarray, weights: np.ndarray) -> bool:
+    """Whether the posterior leans on an edge of the old prior that the new one moves outwards.
+
+    Beyond that edge there are no draws to reweight, and no weight can tell: the evidence found there would be missed.
+    """
+    if values.ndim != 1 or not isinstance(old, Bijected) or not isinstance(new, Bijected):
+        return False
+    (low, high), (new_low, new_high) = edges(old), edges(new)
+    if np.isfinite(low) and np.isfinite(high):
+        reach = 0.02 * (high - low)
+    else:
+        sd = float(np.sqrt(np.sum(weights * (values - np.sum(weights * values)) ** 2)))
+        reach = 0.2 * sd
+    rounding = 1e-9 * reach
+    leans_low = np.isfinite(low) and new_low < low - rounding and np.sum(weights[values < low + reach]) > 1e-3
+    leans_high = np.isfinite(high) and new_high > high + rounding and np.sum(weights[values > high - reach]) > 1e-3
+    return bool(leans_low or leans_high)
+
+
+def has_edges(prior: Any) -> bool:
+    """Whether the prior ends somewhere that scaling or shifting would move."""
+    kind = type(getattr(prior, "distribution", None)).__name__
+    return kind in ("Uniform", "LogUniform") and prior.shape == ()
+
+
+def edges(prior: Any) -> tuple[float, float]:
+    """Where the support of a scalar prior begins and ends; infinite where it does not, or where nothing is known."""
+    support = getattr(getattr(prior, "distribution", None), "support", None)
+    low, high = getattr(support, "lower_bound", -np.inf), getattr(support, "upper_bound", np.inf)
+    return float(np.min(np.asarray(low))), float(np.max(np.asarray(high)))

@@ -1,0 +1,173 @@
+"""A Bayes factor in words: who is favoured over whom, by how much, on which scale, and whether to believe it."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from scipy.special import ndtri
+
+from supermodel.errors import SupermodelError
+from supermodel.estimation.estimate import LN10, Estimate
+from supermodel.results.scales import SIGMAS, Scale
+from supermodel.results.scales import scale as chosen_scale
+
+if TYPE_CHECKING:
+    from supermodel.results.comparison import Comparison
+
+FINEST = 4  # decimals beyond which a logarithm of a Bayes factor says nothing to anybody
+
+
+def shown(estimate: Estimate, sign: bool = False) -> str:
+    """`5.022 ± 0.012`, with no more decimals than anybody needs.
+
+    >>> shown(Estimate(5.0222648, 1e-11)), shown(Estimate(-24914.3439, 1e-9)), shown(Estimate(5.02, float("inf")))
+    ('5.0223 ± <0.0001', '-24914.3 ± <0.1', '5.020 ± ∞')
+    """
+    digits = len(str(int(abs(estimate.value)))) if math.isfinite(estimate.value) else 1
+    finest = min(max(6 - digits, 1), FINEST)
+    decimals = min(estimate.decimals, finest)
+    plus = "+" if sign else ""
+    if math.isinf(estimate.error):
+        return f"{estimate.value:{plus}.{decimals}f} ± ∞"
+    if 0 <= estimate.error < 0.5 * 10.0**-finest:
+        return f"{estimate.value:{plus}.{finest}f} ± <{10.0**-finest:.{finest}f}"
+    return f"{estimate.value:{plus}.{decimals}f} ± {estimate.error:.{decimals}f}"
+
+
+def as_ratio(log_value: float) -> str:
+    """exp(ln B) as people write it: `152`, `3.1 × 10^12`.
+
+    >>> as_ratio(5.0222648), as_ratio(600.0)
+    ('152', '3.8 × 10^260')
+    """
+    if not math.isfinite(log_value):
+        return "∞" if log_value > 0 else ("0" if log_value < 0 else "unknown")
+    if abs(log_value) < math.log(1e4):
+        value = math.exp(log_value)
+        return f"{value:.3g}"
+    exponent = math.floor(log_value / LN10)
+    mantissa = math.exp(log_value - exponent * LN10)
+    if mantissa >= 9.95:
+        mantissa, exponent = 1.0, exponent + 1
+    return f"{mantissa:.1f} × 10^{exponent}"
+
+
+@dataclass(frozen=True)
+class Bound:
+    """ln B(first : second) above (`side` ">") or below ("<") `value`, with probability `level`."""
+
+    first: str
+    second: str
+    side: str
+    value: float
+    level: float
+
+    def __str__(self) -> str:
+        return f"ln B({self.first} : {self.second}) {self.side} {self.value:.1f} at {100 * self.level:.3g}%"
+
+
+def bound_of(result: Comparison, first: str, second: str, level: float = 0.95) -> Bound:
+    """The one-sided limit on the far side of nothing: towards 0 from the value.
+
+    Where the error is infinite the value itself is the limit (that is how the estimators say so), at the probability
+    that they state; where it is finite the limit is value ∓ z(level) errors.
+    """
+    estimate = result.log_bayes_factor(first, second)
+    side = ">" if estimate.value >= 0 else "<"
+    if math.isinf(estimate.error):
+        return Bound(first, second, side, estimate.value, _stated_probability(result))
+    reach = float(ndtri(level)) * estimate.error
+    return Bound(first, second, side, estimate.value - reach if side == ">" else estimate.value + reach, level)
+
+
+def _stated_probability(result: Comparison) -> float:
+    details = result.evidences.details
+    limit = details.get("limit")
+    if isinstance(limit, Mapping) and "probability" in limit:
+        return float(limit["probability"])
+    return float(details.get("limit_probability", 0.95))
+
+
+@dataclass(frozen=True)
+class Interpretation:
+    """One Bayes factor in words. `band` is None where the interval touches several bands, or nothing may be claimed."""
+
+    first: str
+    second: str
+    estimate: Estimate
+    scale: Scale
+    band: str | None
+    headline: str  # the number: who, over whom, how much
+    meaning: str  # the words: band or bands, and odds
+    level: str  # of the verdict
+
+    @property
+    def favoured(self) -> str:
+        return self.first if self.estimate.value >= 0 else self.second
+
+    def __str__(self) -> str:
+        return f"{self.headline}: {self.meaning}"
+
+
+def default_pair(result: Comparison, first: str | None, second: str | None) -> tuple[str, str]:
+    """`first` and `second`, or the best model and the best of the others."""
+    for name in (first, second):
+        if name is not None:
+            result.evidences.index(name)
+    if len(result.names) < 2:
+        raise SupermodelError("a Bayes factor needs two models; this result holds one. Use log_evidence(name).")
+    if first is None:
+        first = next(name for name in result.ranking if name != second)
+    if second is None:
+        second = next(name for name in result.ranking if name != first)
+    return first, second
+
+
+def interpret(
+    result: Comparison,
+    first: str | None = None,
+    second: str | None = None,
+    scale: str | Scale | Mapping[str, float] = "trotta",
+    sigmas: float = SIGMAS,
+) -> Interpretation:
+    """See `Comparison.interpret`."""
+    first, second = default_pair(result, first, second)
+    estimate, chosen, level = result.log_bayes_factor(first, second), chosen_scale(scale), result.verdict.level
+    label = f"ln B({first} : {second})"
+    if level == "fail" or math.isnan(estimate.value):
+        headline = f"{label} = {shown(estimate)}, not to be used"
+        return Interpretation(
+            first, second, estimate, chosen, None, headline, "the checks failed; nothing can be concluded", "fail"
+        )
+    winner, loser = (first, second) if estimate.value >= 0 else (second, first)
+    if level == "limit":
+        bound = bound_of(result, first, second)
+        touched = (
+            chosen.words[chosen.index(bound.value) :] if (bound.value >= 0) == (bound.side == ">") else chosen.words
+        )
+        band = touched[0] if len(touched) == 1 else None
+        word = f"{band} evidence" if band else f"at least {touched[0]} evidence"
+        meaning = f"{word} for {winner} over {loser} ({chosen.name}: {chosen.limits(chosen.words.index(touched[0]))})"
+        return Interpretation(first, second, estimate, chosen, band, str(bound), meaning, level)
+    touched = chosen.touched(estimate, sigmas)
+    low, high = estimate.interval(sigmas)
+    headline = f"{label} = {shown(estimate)}"
+    if low < 0 < high:
+        span = touched[0] if len(touched) == 1 else f"{touched[0]} to {touched[-1]}"
+        meaning = f"the sign is not settled; {span} ({chosen.name}, {sigmas:g}σ)"
+    elif len(touched) == 1:
+        limits = chosen.limits(chosen.words.index(touched[0]))
+        claim = f"{touched[0]} evidence for {winner} over {loser}"
+        if touched[0] == "inconclusive":
+            claim = f"inconclusive between {winner} and {loser}"
+        meaning = f"{claim} ({chosen.name}: {limits})"
+    else:
+        meaning = (
+            f"between {touched[0]} and {touched[-1]} evidence for {winner} over {loser} "
+            f"({chosen.name}; the {sigmas:g}σ interval {low:.2f} to {high:.2f} touches {len(touched)} bands)"
+        )
+    band = touched[0] if len(touched) == 1 else None
+    return Interpretation(first, second, estimate, chosen, band, headline, meaning, level)

@@ -1,0 +1,306 @@
+"""The command `supermodel`: strings become functions here, and the exit code says whether to trust the answer.
+
+0: ok or caution, 2: bad input, 3: only a limit is known, 4: the answer failed its checks, 130: interrupted.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from supermodel import __version__
+from supermodel.errors import SupermodelError
+
+if TYPE_CHECKING:
+    from supermodel.results.comparison import Comparison
+
+BAD_INPUT, INTERRUPTED = 2, 130
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run a command; returns the exit code."""
+    try:
+        args = _parser().parse_args(argv)
+        return args.command(args)
+    except SystemExit as stop:  # argparse: help, version, wrong arguments
+        return stop.code if isinstance(stop.code, int) else BAD_INPUT if stop.code else 0
+    except SupermodelError as error:
+        print(f"supermodel: {error}", file=sys.stderr)
+        return BAD_INPUT
+    except KeyboardInterrupt:
+        print("supermodel: interrupted.", file=sys.stderr)
+        return INTERRUPTED
+    except BrokenPipeError:  # the reader went away, e.g. `| head`
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 0
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="supermodel",
+        description="How much more probable do the data make one model than another, and how sure is that number?",
+        epilog="exit code: 0 ok or caution, 2 bad input, 3 only a limit, 4 the answer failed its checks",
+    )
+    parser.add_argument("--version", action="version", version=f"supermodel {__version__}")
+    commands = parser.add_subparsers(title="commands", metavar="COMMAND", required=True)
+
+    def command(name: str, function: Any, text: str) -> argparse.ArgumentParser:
+        added = commands.add_parser(name, help=text, description=text[0].upper() + text[1:] + ".")
+        added.set_defaults(command=function)
+        return added
+
+    sub = command("demo", _demo, "run the sine example end to end and write its report")
+    sub.add_argument("--out", type=Path, default=Path("report"), metavar="DIR", help="folder (default: report)")
+    sub.add_argument("--seed", type=_seed, default=None, help="seed of all randomness (default: 0)")
+    _json_option(sub)
+
+    sub = command("compare", _compare, "compare the models of a TOML or Python file")
+    _file_argument(sub)
+    _run_options(sub)
+    sub.add_argument("--out", type=Path, metavar="DIR", help="write run.nc, report.html and result.json there")
+    _json_option(sub)
+
+    sub = command("check", _check, "look at the models of a file without running them")
+    _file_argument(sub)
+    _json_option(sub)
+
+    sub = command("show", _show, "print a stored result")
+    sub.add_argument("run", type=Path, metavar="RUN.nc")
+    _json_option(sub)
+
+    sub = command("report", _report, "write the HTML report of a stored result")
+    sub.add_argument("run", type=Path, metavar="RUN.nc")
+    sub.add_argument("--out", type=Path, metavar="FILE", help="default: report.html beside the run")
+
+    sub = command("sensitivity", _sensitivity, "how ln B moves with the width of a parameter's prior")
+    sub.add_argument("run", type=Path, metavar="RUN.nc|FILE")
+    sub.add_argument("parameter", metavar="PARAM")
+    sub.add_argument("--scales", type=_scales, default=None, metavar="S,S,...", help="factors on the prior's width")
+    _run_options(sub)
+    _json_option(sub)
+
+    sub = command("reproduce", _reproduce, "run every experiment of the paper")
+    sub.add_argument("--fast", action="store_true", help="smaller versions, about two minutes")
+    sub.add_argument(
+        "--out", type=Path, default=Path("reproduction"), metavar="DIR", help="folder (default: reproduction)"
+    )
+    return parser
+
+
+def _file_argument(sub: argparse.ArgumentParser) -> None:
+    text = "TOML: data, noise, formulas and priors; Python: defines `models` and perhaps `data`"
+    sub.add_argument("file", type=Path, metavar="FILE.toml|FILE.py", help=text)
+
+
+def _run_options(sub: argparse.ArgumentParser) -> None:
+    sub.add_argument("--target-error", type=_positive, metavar="E", help="error of ln B at which to stop")
+    sub.add_argument("--seed", type=_seed, help="seed of all randomness")
+    sub.add_argument("--max-seconds", type=_positive, metavar="S", help="stop after this time with what is known")
+
+
+def _json_option(sub: argparse.ArgumentParser) -> None:
+    sub.add_argument("--json", action="store_true", help="print JSON, for machines")
+
+
+def _positive(text: str) -> float:
+    value = float(text)
+    if not 0 < value < float("inf"):
+        raise argparse.ArgumentTypeError(f"{text} is not a positive number")
+    return value
+
+
+def _seed(text: str) -> int:
+    value = int(text)
+    if not 0 <= value < 2**32:
+        raise argparse.ArgumentTypeError(f"{text} is not between 0 and 2^32 - 1")
+    return value
+
+
+def _scales(text: str) -> list[float]:
+    return [_positive(part) for part in text.split(",")]
+
+
+# -- commands -----------------------------------------------------------------------------------------------------
+
+
+def _demo(args: argparse.Namespace) -> int:
+    from supermodel.shell import demo
+
+    result = demo.run(args.out, args.seed, progress=False if args.json else None)
+    _print(result, args.json)
+    found = result.log_bayes_factor("free", "fixed")
+    written = _write(result, args.out)
+    if not args.json:
+        print(f"\nln B(free, fixed): {found} here, {demo.TRUTH:.4f} by quadrature.")
+        print(f"Report: {written['report']}\nNow with your own data: change {args.out / 'sine.toml'}, then")
+        print(f"  supermodel compare {args.out / 'sine.toml'} --out {args.out}")
+    return result.verdict.exit_code
+
+
+def _compare(args: argparse.Namespace) -> int:
+    result = _run(args)
+    _print(result, args.json)
+    if args.out is not None:
+        written = _write(result, args.out)
+        if not args.json:
+            print("\n" + "\n".join(f"{label}: {path}" for label, path in written.items()))
+    return result.verdict.exit_code
+
+
+def _check(args: argparse.Namespace) -> int:
+    from supermodel.report.tables import Cells
+    from supermodel.spec.file import read_file
+
+    file = read_file(args.file)
+    rows = [_probe(name, model, file.data) for name, model in file.models.items()]
+    if args.json:
+        _dump({"models": rows})
+        return 0
+    header = (
+        "model",
+        "parameters",
+        "dimension",
+        "likelihood",
+        "possible draws",
+        "best ln L of 64 draws",
+        "ms per call",
+    )
+    texts = tuple(tuple(str(value) for value in row.values()) for row in rows)
+    print(Cells(header, texts, frozenset({0, 1, 3})).text())
+    if len(file.models) > 1:
+        from supermodel.embedding.supermodel import Supermodel
+
+        print("\n" + Supermodel(file.models, combine="mixture", data=file.data).sharing_table())
+    else:
+        print("\nOnly one model: `compare` needs at least two.")
+    return 0
+
+
+def _probe(name: str, model: Any, data: Any) -> dict[str, Any]:
+    import time
+
+    import numpy as np
+
+    from supermodel.models.joint import Joint
+
+    joint = Joint(name, model, data)
+    points, values = joint.probe(np.random.default_rng(0))
+    began = time.perf_counter()
+    joint.log_likelihood_at(points)
+    seconds = (time.perf_counter() - began) / len(points)
+    kind = "JAX, with gradients" if joint.is_traceable else "Python, vectorized" if model.vectorized else "Python"
+    possible = float(np.mean(np.isfinite(values)))
+    best = float(values.max())
+    return {
+        "model": name, "parameters": ", ".join(model.space.names) or "-", "dimension": joint.dimension,
+        "likelihood": kind,
+        "possible": f"{possible:.0%}", "best": float(f"{best:.6g}") if np.isfinite(best) else None,
+        "milliseconds": float(f"{1000 * seconds:.2g}"),
+    }  # fmt: skip
+
+
+def _show(args: argparse.Namespace) -> int:
+    result = _load(args.run)
+    _print(result, args.json)
+    return result.verdict.exit_code
+
+
+def _report(args: argparse.Namespace) -> int:
+    result = _load(args.run)
+    path = args.out or args.run.with_name("report.html")
+    result.report(path)
+    print(f"Report: {path}")
+    return result.verdict.exit_code
+
+
+def _sensitivity(args: argparse.Namespace) -> int:
+    if args.run.suffix in (".toml", ".py"):
+        args.file = args.run
+        result = _run(args)
+    else:
+        result = _load(args.run)
+    curve = result.sensitivity(args.parameter, args.scales)
+    if args.json:
+        _dump({
+            "parameter": args.parameter, "first": curve.first, "second": curve.second, "scales": curve.grid,
+            "log_bayes_factor": curve.values, "error": curve.errors, "pareto_k": curve.pareto_k,
+        })  # fmt: skip
+    else:
+        print(curve)
+    return result.verdict.exit_code
+
+
+def _reproduce(args: argparse.Namespace) -> int:
+    from supermodel_paper.reproduce import main as reproduce
+
+    return int(reproduce(args.fast, args.out) or 0)
+
+
+# -- parts --------------------------------------------------------------------------------------------------------
+
+
+def _run(args: argparse.Namespace) -> Comparison:
+    from supermodel.comparing import compare
+    from supermodel.spec.file import read_file
+
+    file = read_file(args.file)
+    given = {"target_error": args.target_error, "seed": args.seed, "max_seconds": args.max_seconds}
+    options = {**file.run, **{name: value for name, value in given.items() if value is not None}}
+    return compare(file.models, file.data, progress=False if args.json else None, **options)
+
+
+def _load(path: Path) -> Comparison:
+    import supermodel
+
+    if path.suffix in (".toml", ".py"):
+        raise SupermodelError(
+            f"{path} describes a comparison; a stored result is needed. Make one: supermodel compare {path} --out DIR"
+        )
+    return supermodel.load(path)
+
+
+def _write(result: Comparison, folder: Path) -> dict[str, Path]:
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        (folder / "result.json").write_text(result.to_json() + "\n")
+    except OSError as error:
+        raise SupermodelError(f"cannot write into {folder}: {error.strerror or error}.") from None
+    result.save(folder / "run.nc")
+    result.report(folder / "report.html")
+    return {"report": folder / "report.html", "run": folder / "run.nc", "numbers": folder / "result.json"}
+
+
+def _print(result: Comparison, as_json: bool) -> None:
+    if as_json:
+        print(result.to_json())
+    elif sys.stdout.isatty():
+        from supermodel.shell.terminal import show
+
+        show(result)
+    else:
+        print(result)
+
+
+def _dump(value: Any) -> None:
+    import json
+
+    import numpy as np
+
+    def plain(item: Any) -> Any:
+        if isinstance(item, dict):
+            return {key: plain(inner) for key, inner in item.items()}
+        if isinstance(item, list | tuple | np.ndarray):
+            return [plain(inner) for inner in item]
+        if isinstance(item, float | np.floating):
+            return float(item) if np.isfinite(item) else None
+        return item
+
+    print(json.dumps(plain(value), indent=2, allow_nan=False, ensure_ascii=False))
+
+
+if __name__ == "__main__":
+    sys.exit(main())

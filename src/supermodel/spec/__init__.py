@@ -1,0 +1,1 @@
+"""Models written in a TOML file: nothing in it is run as code."""

@@ -1,0 +1,83 @@
+"""A comparison from a file: TOML, where nothing is run as code, or the user's own Python."""
+
+from __future__ import annotations
+
+import inspect
+import sys
+import traceback
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from importlib import util
+from pathlib import Path
+from typing import Any
+
+from supermodel.comparing import compare
+from supermodel.errors import SupermodelError
+from supermodel.models.model import Model
+from supermodel.spec.toml import read_spec
+
+
+@dataclass(frozen=True, eq=False)
+class File:
+    """What a file holds: `compare(file.models, file.data, **file.run)`."""
+
+    models: Mapping[str, Model]
+    data: Any
+    run: dict[str, Any] = field(default_factory=dict)
+
+
+def read_file(path: str | Path) -> File:
+    """Models, data and options of `FILE.toml` or `FILE.py`; the latter is run, like any script of yours."""
+    path = Path(path)
+    if not path.is_file():
+        raise SupermodelError(f"there is no file {str(path)!r}.")
+    if path.suffix == ".toml":
+        spec = read_spec(path)
+        return File(spec.models, spec.data, spec.run)
+    if path.suffix == ".py":
+        return _from_python(path)
+    raise SupermodelError(f"{str(path)!r} is neither FILE.toml nor FILE.py; a comparison is one or the other.")
+
+
+def _from_python(path: Path) -> File:
+    found = util.spec_from_file_location(path.stem.replace("-", "_"), path)
+    if found is None or found.loader is None:
+        raise SupermodelError(f"{str(path)!r} cannot be loaded as Python.")
+    module = util.module_from_spec(found)
+    sys.modules[found.name] = module  # worker processes and dataclasses look a module up by name
+    sys.path.insert(0, str(path.parent))  # as `python FILE.py` does
+    try:
+        found.loader.exec_module(module)
+    except SupermodelError:
+        raise
+    except (Exception, SystemExit) as error:
+        frames = [
+            frame
+            for frame in traceback.extract_tb(error.__traceback__)
+            if Path(frame.filename).resolve() == path.resolve()
+        ]
+        line = (
+            getattr(error, "lineno", None) if isinstance(error, SyntaxError) else frames[-1].lineno if frames else None
+        )
+        where = f"{path}, line {line}" if line else f"{path}"
+        raise SupermodelError(f"{where}: {type(error).__name__}: {error}") from error
+    finally:
+        sys.path.remove(str(path.parent))
+    models = getattr(module, "models", None)
+    if not isinstance(models, Mapping) or not all(isinstance(model, Model) for model in models.values()):
+        raise SupermodelError(
+            f"{path} must define `models`, a dict {{name: supermodel.Model}}; it is {type(models).__name__}. "
+            "It may also define `data` and `options` (arguments of compare)."
+        )
+    options = getattr(module, "options", {})
+    if not isinstance(options, Mapping):
+        raise SupermodelError(
+            f"{path}: `options` must be a dict of arguments of compare; it is {type(options).__name__}."
+        )
+    known = set(inspect.signature(compare).parameters) - {"models", "data"}
+    if set(options) - known:
+        raise SupermodelError(
+            f"{path}: `options` has {sorted(set(options) - known)}, which compare does not take; it takes "
+            f"{sorted(known)}."
+        )
+    return File(models, getattr(module, "data", None), dict(options))

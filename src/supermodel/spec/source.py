@@ -1,0 +1,233 @@
+"""Where things stand in a TOML text, so that a mistake can be shown in its place; and tables of numbers from a file."""
+
+from __future__ import annotations
+
+import csv
+import io
+import math
+import re
+import tomllib
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from supermodel.errors import SupermodelError
+from supermodel.spec.grammar import pointed, suggestion
+
+Place = tuple[str, ...]  # keys from the top: ("models", "free", "mean")
+
+
+class SpecError(SupermodelError):
+    """A file that does not describe a comparison; says where and why."""
+
+
+@dataclass(frozen=True, eq=False)
+class Source:
+    """A parsed TOML text that remembers its lines."""
+
+    name: str
+    lines: tuple[str, ...]
+    tree: dict[str, Any]
+
+    @classmethod
+    def of(cls, text: str, name: str) -> Source:
+        lines = tuple(text.splitlines())
+        try:
+            return cls(name, lines, tomllib.loads(text))
+        except tomllib.TOMLDecodeError as error:
+            raise _not_toml(str(error), name, lines) from None
+        except (ValueError, OverflowError, RecursionError) as error:  # numbers of thousands of digits, deep nests
+            raise SpecError(f"{name}: not a TOML file that can be read ({type(error).__name__}).") from None
+
+    # -- checks -----------------------------------------------------------------------------------------------------
+
+    def table(self, where: Place, value: Any) -> dict[str, Any]:
+        if not isinstance(value, dict):
+            raise self.error(where, f"a table is needed here, not {_kind(value)}")
+        return value
+
+    def text(self, where: Place, value: Any) -> str:
+        if not isinstance(value, str):
+            raise self.error(where, f"a text in quotes is needed here, not {_kind(value)}")
+        return value
+
+    def check_keys(
+        self, where: Place, table: Mapping[str, Any], known: tuple[str, ...], required: tuple[str, ...] = ()
+    ) -> None:
+        for key in table:
+            if key not in known:
+                hint = suggestion(key, known) or f"Known here: {', '.join(known)}."
+                raise self.error((*where, key), f"unknown key {key!r}", hint)
+        for key in required:
+            if key not in table:
+                raise self.error(where, f"{key!r} is missing" + (f" in [{'.'.join(where)}]" if where else ""))
+
+    # -- places -----------------------------------------------------------------------------------------------------
+
+    def error(
+        self, where: Place, problem: str, hint: str = "", value: str = "", start: int = 0, end: int = 0
+    ) -> SpecError:
+        """What is wrong at a key; with `value`, the columns `start` to `end` of that text are pointed at."""
+        line, column = self.locate(where)
+        label = f" ({'.'.join(where)})" if where else ""
+        message = f"{self.name}{f', line {line + 1}' if line is not None else ''}{label}: {problem}"
+        message += "" if problem.endswith((".", "\n")) else "."
+        message += f" {hint}" if hint else ""
+        if line is not None:
+            shown, first, last = self.lines[line], column, column + len(where[-1])
+            if value:
+                at = shown.find(value, column)
+                if at >= 0:
+                    first, last = at + start, at + end
+                else:  # written over several lines or with escapes: show the value itself
+                    shown, first, last = value, start, end
+            message += "\n" + pointed(shown, first, last)
+        elif value:
+            message += "\n" + pointed(value, start, end)
+        return SpecError(message)
+
+    def locate(self, where: Place) -> tuple[int | None, int]:
+        """Line and column of a key; (None, 0) where it cannot be found."""
+        for size in range(len(where), -1, -1):
+            for first, last in self._sections(where[:size]):
+                place = self._follow(first, last, where[size:])
+                if place is not None:
+                    return place
+        return None, 0
+
+    def _sections(self, wanted: Place) -> list[tuple[int, int]]:
+        """Lines (header, end) of every [section] of that name; the top is the section of no name."""
+        headers: list[tuple[int, Place]] = [(-1, ())]
+        for n, line in enumerate(self.lines):
+            found = re.match(r"\s*\[+([^\[\]]+)\]", line)
+            if found:
+                parts = tuple(part.strip().strip("\"'") for part in found.group(1).split("."))
+                headers.append((n, parts))
+        ends = [n for n, _ in headers[1:]] + [len(self.lines)]
+        return [(n, end) for (n, parts), end in zip(headers, ends, strict=True) if parts == wanted]
+
+    def _follow(self, header: int, end: int, keys: Place) -> tuple[int, int] | None:
+        """The place of nested keys within a section, one after the other."""
+        if not keys:
+            if header < 0:
+                return None
+            return header, max(self.lines[header].find("["), 0) + 1
+        line, column = header + 1, 0
+        for key in keys:
+            pattern = re.compile(rf"(?<![\w.-])[\"']?(?P<key>{re.escape(key)})[\"']?\s*[=.]")
+            while line < end:
+                found = pattern.search(self.lines[line], column)
+                if found:
+                    column = found.start("key")
+                    break
+                line, column = line + 1, 0
+            else:
+                return None
+            place = (line, column)
+            column = found.end() - 1 if found.group().endswith(".") else found.end()
+            column = column + 1 if found.group().endswith(".") else column
+        return place
+
+
+def _not_toml(message: str, name: str, lines: tuple[str, ...]) -> SpecError:
+    found = re.search(r"\s*\(at (?:line (\d+), column (\d+)|end of document)\)", message)
+    if found is None:
+        return SpecError(f"{name}: not a TOML file: {message}.")
+    problem = message[: found.start()]
+    n = int(found.group(1)) - 1 if found.group(1) else len(lines) - 1
+    if not 0 <= n < len(lines):
+        return SpecError(f"{name}: not a TOML file: {problem}.")
+    column = int(found.group(2)) - 1 if found.group(2) else len(lines[n])
+    return SpecError(f"{name}, line {n + 1}: not TOML: {problem}.\n{pointed(lines[n], column, column + 1)}")
+
+
+def _kind(value: Any) -> str:
+    shown = repr(value)
+    words = {bool: "true or false", int: "a number", float: "a number", str: "a text", list: "a list", dict: "a table"}
+    return f"{words.get(type(value), type(value).__name__)}: {shown if len(shown) < 40 else shown[:40] + '…'}"
+
+
+# -- tables of numbers ----------------------------------------------------------------------------------------------
+
+
+class Table(NamedTuple):
+    """Columns of numbers by name, and the columns that are not numbers, with the reason."""
+
+    columns: dict[str, np.ndarray]
+    unusable: dict[str, str]
+
+
+def read_table(path: Path) -> Table:
+    """A file of columns with a header, separated by commas, semicolons, tabs or blanks; `#` begins a comment."""
+    try:
+        if not path.is_file():
+            raise SpecError(f"there is no file {str(path)!r}")
+        text = path.read_bytes().decode("utf-8-sig")
+    except UnicodeDecodeError:
+        raise SpecError(f"the file {str(path)!r} is not UTF-8 text") from None
+    except (OSError, ValueError) as error:
+        if isinstance(error, SpecError):
+            raise
+        raise SpecError(f"the file {str(path)!r} cannot be read: {error}") from None
+    rows = _rows(text)
+    if len(rows) < 2:
+        raise SpecError(f"{str(path)!r} has no data: a header line and at least one row are needed")
+    header = [name.strip() for name in rows[0][1]]
+    if all(_number(name) is not None for name in header):
+        raise SpecError(
+            f"{str(path)!r} has no header: its first line is {', '.join(header[:6])}. Write names for the columns there"
+        )
+    if len(set(header)) != len(header):
+        twice = next(name for name in header if header.count(name) > 1)
+        raise SpecError(f"{str(path)!r} has two columns named {twice!r}")
+    for line, cells in rows[1:]:
+        if len(cells) != len(header):
+            raise SpecError(
+                f"{str(path)!r}, line {line}: {len(cells)} values, but the header names {len(header)} columns"
+            )
+    columns, unusable = {}, {}
+    for j, name in enumerate(header):
+        values = [_number(cells[j]) for _, cells in rows[1:]]
+        if None in values:
+            line, cells = rows[1 + values.index(None)]
+            unusable[name] = (
+                f"the column {name!r} is not all finite numbers: line {line} of {path.name} has {cells[j].strip()!r}"
+            )
+        else:
+            columns[name] = np.array(values, float)
+    if not columns:
+        raise SpecError(f"{str(path)!r} has no column of numbers; {next(iter(unusable.values()))}")
+    return Table(columns, unusable)
+
+
+def _rows(text: str) -> list[tuple[int, list[str]]]:
+    """(line number, cells) of every line that is not empty or a comment; a header may itself stand behind `#`."""
+    lines = [(n + 1, line) for n, line in enumerate(text.splitlines()) if line.strip()]
+    data = [(n, line) for n, line in lines if not line.lstrip().startswith("#")]
+    commented = [(n, line.lstrip()[1:]) for n, line in lines if line.lstrip().startswith("#")]
+    if data and commented and all(_number(cell) is not None for cell in _cells(data[0][1])):
+        before = [(n, line) for n, line in commented if n < data[0][0]]
+        if before and len(_cells(before[-1][1])) == len(_cells(data[0][1])):
+            data.insert(0, before[-1])
+    return [(n, _cells(line)) for n, line in data]
+
+
+def _cells(line: str) -> list[str]:
+    for separator in (",", ";", "\t"):
+        if separator in line:
+            try:
+                return next(csv.reader(io.StringIO(line), delimiter=separator, skipinitialspace=True), [])
+            except csv.Error:
+                return line.split(separator)
+    return line.split()
+
+
+def _number(cell: str) -> float | None:
+    try:
+        value = float(cell)
+    except ValueError:
+        return None
+    return value if math.isfinite(value) else None

@@ -1,0 +1,325 @@
+"""A comparison written as a TOML file: data, noise, and models as formulas with priors. Nothing in it is run as code.
+
+```toml
+[data]
+file = "sine.csv"                          # columns by their header
+y = "y"                                    # the measured column; "y" if left out
+
+[noise]
+form = "gaussian"                          # gaussian, student_t, poisson, binomial
+sigma = "sigma"                            # a column, a number, or a formula that may hold fitted parameters
+
+[models.free]
+mean = "sin(omega * x + phi)"
+priors = { omega = "Normal(1, 2)", phi = "Normal(0, 0.05)" }
+
+[run]
+target_error = 0.05
+```
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from supermodel.errors import SupermodelError
+from supermodel.models.model import Model
+from supermodel.models.noise import Binomial, Gaussian, Noise, Poisson, StudentT
+from supermodel.spec.formula import Formula, compile_formula
+from supermodel.spec.grammar import FormulaError
+from supermodel.spec.prior import parse_prior
+from supermodel.spec.source import Source, Table, read_table
+
+RESPONSE = "y"  # what `Model` calls the measured column
+
+
+@dataclass(frozen=True, eq=False)
+class Spec:
+    """What a file describes: `compare(spec.models, spec.data, **spec.run)`."""
+
+    models: dict[str, Model]
+    data: dict[str, np.ndarray]
+    run: dict[str, Any]
+    name: str
+    formulas: dict[str, str]
+
+
+def read_spec(path: str | Path) -> Spec:
+    """The comparison that a TOML file describes; file names in it are relative to its folder."""
+    path = Path(path)
+    try:
+        text = path.read_bytes().decode("utf-8-sig")
+    except OSError as error:
+        raise SupermodelError(f"the file {str(path)!r} cannot be read: {error.strerror or error}.") from None
+    except UnicodeDecodeError as error:
+        raise SupermodelError(
+            f"the file {str(path)!r} is not UTF-8 text (byte {error.start}). Save it as UTF-8."
+        ) from None
+    return parse_spec(text, path.parent, str(path))
+
+
+def parse_spec(text: str, directory: str | Path = ".", name: str = "spec") -> Spec:
+    """The comparison that a TOML text describes."""
+    source = Source.of(text, name)
+    top = source.tree
+    source.check_keys((), top, ("data", "noise", "models", "run"), required=("data", "models"))
+    columns = _Columns.of(source, Path(directory))
+    common = source.table(("noise",), top.get("noise", {}))
+    models, formulas = {}, {}
+    described = source.table(("models",), top["models"])
+    if not described:
+        raise source.error(
+            ("models",), "there are no models", 'Write at least two, e.g. [models.line] with mean = "a + b * x".'
+        )
+    for label, given in described.items():
+        models[label], formulas[label] = _model(source, ("models", label), given, common, columns)
+    run = _run_options(source, source.table(("run",), top.get("run", {})), tuple(models))
+    return Spec(models, columns.data, run, name, formulas)
+
+
+# -- data ---------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, eq=False)
+class _Columns:
+    data: dict[str, np.ndarray]  # as `Model` gets it, the measured column under "y"
+    keys: dict[str, str]  # a column's name in formulas -> its key in `data`
+    unusable: dict[str, str]  # columns that are not all numbers, and why
+
+    @classmethod
+    def of(cls, source: Source, directory: Path) -> _Columns:
+        given = source.table(("data",), source.tree["data"])
+        source.check_keys(("data",), given, ("file", "y", "columns"))
+        if ("file" in given) == ("columns" in given):
+            raise source.error(("data",), "either `file` or `columns` is needed, and not both",
+                               'Write file = "data.csv", or columns = { x = [1, 2], y = [3, 4] }.')  # fmt: skip
+        table = _read_file(source, given, directory) if "file" in given else _inline(source, given["columns"])
+        response = source.text(("data", "y"), given.get("y", RESPONSE))
+        if response not in table.columns:
+            why = (
+                table.unusable.get(response)
+                or f"there is no column {response!r}; columns are {', '.join(table.columns)}"
+            )
+            where = ("data", "y") if "y" in given else ("data",)
+            raise source.error(where, why, 'Name the measured column with y = "..." in [data].')
+        keys = {name: name for name in table.columns}
+        if response != RESPONSE and RESPONSE in keys:
+            keys[RESPONSE] = "y (column)"
+        data = {keys[name]: values for name, values in table.columns.items()}
+        return cls({**data, RESPONSE: table.columns[response]}, keys, table.unusable)
+
+
+def _read_file(source: Source, given: Mapping[str, Any], directory: Path) -> Table:
+    file = source.text(("data", "file"), given["file"])
+    try:
+        return read_table(directory / file)
+    except SupermodelError as error:
+        raise source.error(("data", "file"), str(error)) from None
+
+
+def _inline(source: Source, given: Any) -> Table:
+    columns = {}
+    for name, values in source.table(("data", "columns"), given).items():
+        if not isinstance(values, list) or not all(_is_number(v) for v in values) or not values:
+            raise source.error(("data", "columns", name), f"the column {name!r} must be a list of finite numbers")
+        columns[name] = np.array([float(v) for v in values])
+    sizes = {name: len(values) for name, values in columns.items()}
+    if len(set(sizes.values())) != 1:
+        raise source.error(("data", "columns"), f"columns must be equally long; their lengths are {sizes}")
+    return Table(columns, {})
+
+
+def _is_number(value: Any) -> bool:
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        return False
+    return abs(value) <= 1e300 and math.isfinite(value)
+
+
+# -- models -------------------------------------------------------------------------------------------------------
+
+
+def _model(source: Source, where: tuple[str, ...], given: Any, common: Mapping[str, Any], columns: _Columns):
+    given = source.table(where, given)
+    source.check_keys(where, given, ("mean", "priors", "noise"), required=("mean",))
+    noise_at: tuple[str, ...] = ("noise",)
+    noise_given: Mapping[str, Any] = common
+    if "noise" in given:
+        noise_at, noise_given = (*where, "noise"), source.table((*where, "noise"), given["noise"])
+    priors: dict[str, Any] = {}
+    for path, table in (
+        ((*where, "priors"), given.get("priors", {})),
+        ((*noise_at, "priors"), noise_given.get("priors", {})),
+    ):
+        for name, text in source.table(path, table).items():
+            _check_parameter(source, (*path, name), name, columns, priors)
+            priors[name] = parse_prior(source, (*path, name), text)
+    mean = _formula(source, (*where, "mean"), given["mean"], columns, priors)
+    noise, in_noise = _noise(source, noise_at, noise_given, columns, priors)
+    for name in priors:
+        if name not in mean.names and name not in in_noise:
+            own = (*where, "priors", name) if name in given.get("priors", {}) else (*noise_at, "priors", name)
+            problem = f"the parameter {name!r} has a prior but appears in no formula of {'.'.join(where)}"
+            raise source.error(own, problem, "Use it in `mean` or in the noise, or remove it.")
+    predict = _Mean(mean, columns.keys)
+    return Model(priors, predict=lambda p, __columns__: predict(p, __columns__), noise=noise), mean.text
+
+
+def _check_parameter(
+    source: Source, where: tuple[str, ...], name: str, columns: _Columns, priors: Mapping[str, Any]
+) -> None:
+    if name in columns.keys:
+        raise source.error(where, f"{name!r} is a column of the data as well as a parameter", "Rename the parameter.")
+    if name in priors:
+        raise source.error(where, f"the parameter {name!r} has two priors, in the model and in the noise", "Keep one.")
+    if not name.isidentifier():
+        raise source.error(where, f"{name!r} is no name that a formula can use", "Use letters, digits and underscores.")
+
+
+class _Mean:
+    """A formula as a function of parameters and columns."""
+
+    def __init__(self, formula: Formula, keys: Mapping[str, str]):
+        self.formula, self.keys = formula, dict(keys)
+
+    def __call__(self, values: Mapping[str, Any], data: Mapping[str, Any]) -> Any:
+        return self.formula(
+            {name: data[self.keys[name]] if name in self.keys else values[name] for name in self.formula.names}
+        )
+
+
+def _formula(
+    source: Source, where: tuple[str, ...], given: Any, columns: _Columns, priors: Mapping[str, Any]
+) -> Formula:
+    text = str(given) if _is_number(given) else source.text(where, given)
+    try:
+        return compile_formula(text, [*columns.keys, *priors])
+    except FormulaError as error:
+        word = text[error.start : error.end]
+        if word in columns.unusable:
+            error.hint = columns.unusable[word] + "."
+        raise source.error(where, error.problem, error.hint, text, error.start, error.end) from None
+
+
+# -- noise --------------------------------------------------------------------------------------------------------
+
+FORMS = {
+    "gaussian": "gaussian", "normal": "gaussian", "student_t": "student_t", "studentt": "student_t",
+    "student": "student_t", "poisson": "poisson", "binomial": "binomial", "bernoulli": "binomial",
+    "logistic": "binomial",
+}  # fmt: skip
+_KEYS = {"gaussian": ("sigma",), "student_t": ("sigma", "df"), "poisson": ("link",), "binomial": ("trials", "link")}
+
+
+def _noise(
+    source: Source, where: tuple[str, ...], given: Mapping[str, Any], columns: _Columns, priors
+) -> tuple[Noise, set[str]]:
+    """The noise, and the parameters that it uses."""
+    form = source.text((*where, "form"), given.get("form", "gaussian"))
+    kind = FORMS.get(form.lower().replace("-", "_").replace(" ", "_"))
+    if kind is None:
+        raise source.error((*where, "form"), f"unknown noise {form!r}", f"It is one of {', '.join(sorted(_KEYS))}.")
+    source.check_keys(where, given, ("form", "priors", *_KEYS[kind]))
+    if kind in ("poisson", "binomial"):
+        return _counting(source, where, given, kind, columns), set()
+    used: set[str] = set()
+
+    def part(key: str, default: Any) -> Any:
+        value = given.get(key, default)
+        if value is None or (value == default and value not in columns.keys and value not in priors):
+            known = ", ".join([*columns.keys, *priors])
+            raise source.error(where, f"the noise needs `{key}`, and there is no column or parameter of that name",
+                               f"Write {key} = a number, or a formula in quotes of: {known}.")  # fmt: skip
+        if _is_number(value):
+            if not value > 0:
+                raise source.error((*where, key), f"`{key}` must be positive; it is {value:g}")
+            return float(value)
+        formula = _formula(source, (*where, key), value, columns, priors)
+        used.update(formula.names)
+        if formula.text.strip() in columns.keys:
+            _check_positive(source, (*where, key), formula.text.strip(), columns)
+        return _Known(formula, columns.keys)
+
+    sigma = part("sigma", "sigma")
+    noise = Gaussian(sigma) if kind == "gaussian" else StudentT(part("df", None), sigma)
+    return noise, used
+
+
+class _Known:
+    """A formula as a function of columns and parameters in one mapping."""
+
+    def __init__(self, formula: Formula, keys: Mapping[str, str]):
+        self.formula, self.keys = formula, dict(keys)
+
+    def __call__(self, known: Mapping[str, Any]) -> Any:
+        return self.formula({name: known[self.keys.get(name, name)] for name in self.formula.names})
+
+
+def _check_positive(source: Source, where: tuple[str, ...], column: str, columns: _Columns) -> None:
+    values = columns.data[columns.keys[column]]
+    if not np.all(values > 0):
+        row = int(np.flatnonzero(~(values > 0))[0])
+        raise source.error(where, f"the column {column!r} must be positive; row {row + 1} is {values[row]:g}")
+
+
+def _counting(source: Source, where: tuple[str, ...], given: Mapping[str, Any], kind: str, columns: _Columns) -> Noise:
+    if kind == "poisson":
+        noise: Noise = Poisson(_link(source, where, given, ("identity", "log")))
+    else:
+        trials = given.get("trials", 1)
+        if isinstance(trials, str):
+            if trials not in columns.keys:
+                raise source.error(
+                    (*where, "trials"), f"there is no column {trials!r}; columns are {', '.join(columns.keys)}"
+                )
+            trials = columns.keys[trials]
+        elif not (_is_number(trials) and trials >= 1 and trials == int(trials)):
+            raise source.error(
+                (*where, "trials"), f"`trials` must be a whole number or the name of a column; got {trials!r}"
+            )
+        noise = Binomial(trials, _link(source, where, given, ("logit", "identity")))
+    try:
+        noise.pointwise(0.5, columns.data)  # counts that are no counts are found here
+    except SupermodelError as error:
+        raise source.error(where, str(error)) from None
+    return noise
+
+
+def _link(source: Source, where: tuple[str, ...], given: Mapping[str, Any], known: tuple[str, ...]) -> str:
+    link = given.get("link", known[0])
+    if link not in known:
+        raise source.error((*where, "link"), f"`link` must be one of {', '.join(known)}; got {link!r}")
+    return link
+
+
+# -- options ------------------------------------------------------------------------------------------------------
+
+
+def _run_options(source: Source, given: Mapping[str, Any], names: tuple[str, ...]) -> dict[str, Any]:
+    source.check_keys(("run",), given, ("target_error", "seed", "prior_odds", "max_seconds", "max_evaluations"))
+    options: dict[str, Any] = {}
+    for key in ("target_error", "max_seconds", "max_evaluations"):
+        if key in given:
+            if not (_is_number(given[key]) and given[key] > 0):
+                raise source.error(("run", key), f"`{key}` must be a positive number; got {given[key]!r}")
+            options[key] = int(given[key]) if key == "max_evaluations" else float(given[key])
+    if "seed" in given:
+        seed = given["seed"]
+        if isinstance(seed, bool) or not isinstance(seed, int) or not 0 <= seed < 2**32:
+            raise source.error(("run", "seed"), f"`seed` must be a whole number from 0 to 2^32 - 1; got {seed!r}")
+        options["seed"] = seed
+    if "prior_odds" in given:
+        odds = source.table(("run", "prior_odds"), given["prior_odds"])
+        source.check_keys(("run", "prior_odds"), odds, names, required=names)
+        for name, value in odds.items():
+            if not (_is_number(value) and value >= 0):
+                raise source.error(("run", "prior_odds", name), f"prior odds must be numbers from 0 up; got {value!r}")
+        if not sum(odds.values()) > 0:
+            raise source.error(("run", "prior_odds"), "prior odds must not all be zero")
+        options["prior_odds"] = {name: float(value) for name, value in odds.items()}
+    return options

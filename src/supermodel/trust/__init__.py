@@ -1,0 +1,1 @@
+"""Putting models, error bars and peers to the test."""

@@ -1,0 +1,221 @@
+"""`supermodel reproduce`: run every experiment of the paper and write the folder of results."""
+
+from __future__ import annotations
+
+import json
+import math
+import sys
+import time
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
+from importlib import metadata
+from pathlib import Path
+from typing import Any
+
+from supermodel.jax_scope import compilation_cache
+from supermodel_paper import (
+    chain_checks,
+    closed_forms,
+    combined_model,
+    costs,
+    linear,
+    many_models,
+    model_averages,
+    nested_sampling,
+    outlook,
+    precision,
+    prior_sensitivity,
+    reparametrisation,
+    scaling,
+    sharing,
+    sine,
+    tanh_failure,
+    transformations,
+)
+from supermodel_paper.figures import png_of, svg_of, write_atomically
+from supermodel_paper.numbers import Experiment, Number, Part, tally
+from supermodel_paper.page import page
+from supermodel_paper.runs import PLANS, Runs
+from supermodel_paper.settings import FAST, FULL, Settings
+
+SCHEMA = 1
+
+EXPERIMENTS: tuple[Experiment, ...] = (  # in the paper's order
+    closed_forms.evidences,
+    prior_sensitivity.prior_width,
+    closed_forms.savage_dickey_ratios,
+    closed_forms.supermodel_condition,
+    precision.laws,
+    precision.binned_errors,
+    linear.figure_1,
+    closed_forms.selection,
+    linear.lahiri,
+    linear.figures_2_and_3,
+    linear.linear_p_of_alpha,
+    closed_forms.simpson,
+    combined_model.figure_4,
+    combined_model.enlarged_interval,
+    sine.figure_5,
+    sine.figure_6,
+    transformations.transformations,
+    reparametrisation.printed_form,
+    reparametrisation.figures_7_to_9,
+    reparametrisation.figure_10,
+    tanh_failure.figure_11,
+    chain_checks.sampling_checks,
+    sharing.companions,
+    sharing.layouts,
+    many_models.three_models,
+    model_averages.averages,
+    outlook.rao_blackwell,
+    outlook.products,
+    outlook.tempering_and_gradients,
+    costs.costs,
+    scaling.scaling,
+)
+
+# In the order in which they are needed, for the thread that works ahead.
+JOBS: dict[str, Callable[[Runs], Any]] = {
+    **{name: partial(Runs.planned, name=name) for name in PLANS},
+    **sharing.JOBS,
+    **many_models.JOBS,
+    **outlook.JOBS,
+    "scaling": scaling.measure,
+}
+
+FIGURES = (
+    "prior_width", "precision_law", "cutoff", "figure_01", "figure_02", "figure_03", "alpha_line", "figure_04",
+    "blend_rao_blackwell", "figure_05", "figure_06", "figure_07", "figure_08", "figure_09", "figure_10", "figure_11",
+    "tanh_on_exact", "layouts", "three_models", "averages", "path", "costs", "scaling",
+)  # fmt: skip
+
+
+def main(fast: bool, out: Path, log: Callable[[str], Any] | None = None) -> int:
+    """Run all and write `out`; 0 if every number agrees with its exact value, 1 otherwise."""
+    with compilation_cache():
+        return run(FAST if fast else FULL, Path(out), EXPERIMENTS, log or _progress, JOBS)
+
+
+def _progress(line: str) -> None:
+    print(line, file=sys.stderr, flush=True)
+
+
+def run(
+    settings: Settings,
+    out: Path,
+    experiments: Sequence[Experiment],
+    log: Callable[[str], Any],
+    jobs: Mapping[str, Callable[[Runs], Any]] | None = None,
+) -> int:
+    """Run the experiments, write numbers.json, the figures and index.html, print the table.
+
+    `jobs` are what a second thread may do ahead.
+    """
+    began = time.monotonic()
+    runs, parts = Runs(settings, lambda line: log(f"  {line}")), []
+    with runs.start(jobs or {}):
+        for i, experiment in enumerate(experiments, 1):
+            start = time.monotonic()
+            parts.append(experiment(runs))
+            log(f"[{i}/{len(experiments)}] {parts[-1].title}: {time.monotonic() - start:.1f} s")
+    log("writing the page")
+    facts = _facts(settings, parts, runs, time.monotonic() - began)
+    write(parts, facts, out)
+    numbers = [n for part in parts for n in part.numbers]
+    print(table(numbers))
+    print(f"\nThe page: {out / 'index.html'}")
+    return 0 if all(n.agrees is not False for n in numbers) else 1
+
+
+def _facts(settings: Settings, parts: Sequence[Part], runs: Runs, seconds: float) -> dict[str, Any]:
+    lengths = ", ".join(
+        f"{name} {d.alpha.size * d.info['thin']:.1e} (every {d.info['thin']} recorded)"
+        for name, d in runs.finished.items()
+    )
+    notes = [] if nested_sampling.is_available(runs) else [nested_sampling.ABSENT]
+    names = ("supermodel", "jax", "numpyro", "blackjax", "numpy", "scipy", *(("dynesty",) if not notes else ()))
+    return {
+        "settings": settings.name,
+        "seed": settings.seed,
+        "seconds": seconds,
+        "steps": lengths,
+        "figures": sum(len(p.pictures) for p in parts),
+        "notes": notes,
+        "versions": {name: _version(name) for name in names},
+    }
+
+
+def _version(name: str) -> str:
+    try:
+        return metadata.version(name)
+    except metadata.PackageNotFoundError:  # run from a source tree
+        return "not installed"
+
+
+def write(parts: Sequence[Part], facts: dict[str, Any], out: Path) -> None:
+    """The folder: figures/*.png, figures/*.svg, numbers.json, index.html; each file whole or not at all."""
+    pictures = out / "figures"
+    pictures.mkdir(parents=True, exist_ok=True)
+    for picture in (p for part in parts for p in part.pictures):
+        write_atomically(pictures / f"{picture.name}.png", png_of(picture.figure))
+        write_atomically(pictures / f"{picture.name}.svg", svg_of(picture.figure, picture.name))
+    write_atomically(
+        out / "numbers.json", json.dumps(document(parts, facts), indent=1, ensure_ascii=False, allow_nan=False)
+    )
+    write_atomically(out / "index.html", page(parts, facts))
+
+
+def document(parts: Sequence[Part], facts: dict[str, Any]) -> dict[str, Any]:
+    """What numbers.json holds."""
+    numbers = [n for part in parts for n in part.numbers]
+    return {
+        "schema": SCHEMA,
+        "criterion": "agrees: |ours - exact| < 3 errors, or within tolerance, or within bounds; paper_agrees: exact "
+        "within the paper's errors",
+        **{k: v for k, v in facts.items() if not (isinstance(v, float) and not math.isfinite(v))},
+        "summary": tally(numbers),
+        "parts": [
+            {"title": p.title, "numbers": [n.as_dict() for n in p.numbers], "figures": [q.name for q in p.pictures]}
+            for p in parts
+        ],
+    }
+
+
+def table(numbers: Sequence[Number]) -> str:
+    """All numbers as plain text, and the counts."""
+    sign = {True: "yes", False: "NO", None: ""}
+    rows = [("row", "quantity", "paper", "exact", "ours", "evaluations", "ours agrees", "paper holds")]
+    for n in numbers:
+        paper = "" if n.paper is None else n.paper.text
+        cost = "" if n.evaluations in (None, 0) else f"{n.evaluations:,}"
+        rows.append(
+            (
+                n.row,
+                _cut(n.label, 74),
+                _cut(paper, 24),
+                n.shown_exact(),
+                n.shown(),
+                cost,
+                sign[n.agrees],
+                sign[n.paper_agrees],
+            )
+        )
+    widths = [max(len(r[i]) for r in rows) for i in range(8)]
+    right = {3, 4, 5}
+    lines = [
+        "  ".join(
+            c.rjust(w) if i in right else c.ljust(w) for i, (c, w) in enumerate(zip(r, widths, strict=True))
+        ).rstrip()
+        for r in rows
+    ]
+    count = tally(numbers)
+    lines.append(
+        f"\n{count['numbers']} numbers; {count['agree']} of {count['checked']} that can be checked agree with the "
+        f"exact value; "
+        f"{count['paper_agree']} of {count['paper']} values and statements of the paper hold."
+    )
+    return "\n".join(lines)
+
+
+def _cut(text: str, width: int) -> str:
+    return text if len(text) <= width else text[: width - 1] + "…"

@@ -1,0 +1,181 @@
+"""The command line: exit codes, messages without tracebacks, JSON for machines, tables for people."""
+
+import functools
+import json
+import sys
+from importlib import resources
+
+import pytest
+
+import supermodel
+from made_result import made_result
+from supermodel.shell.cli import main
+from supermodel.verdict.verdict import Reason, Verdict
+
+SINE = str(resources.files("supermodel") / "data" / "sine.toml")
+
+
+@pytest.fixture
+def quick(monkeypatch):
+    """`compare` replaced by a result at hand; the arguments it was called with are kept."""
+    import supermodel.comparing  # noqa: F401
+
+    seen = {}
+
+    def install(level="ok"):
+        reasons = () if level == "ok" else (Reason("rhat", "planted."),)
+
+        @functools.wraps(supermodel.compare)
+        def fake(models, data=None, **options):
+            seen.update(models=models, data=data, **options)
+            return made_result(verdict=Verdict(level, reasons))
+
+        monkeypatch.setattr(sys.modules["supermodel.compare"], "compare", fake)
+        return seen
+
+    return install
+
+
+@pytest.mark.parametrize(("level", "code"), [("ok", 0), ("caution", 0), ("limit", 3), ("fail", 4)])
+def test_the_exit_code_says_whether_to_trust_the_answer(level, code, quick, capsys):
+    quick(level)
+    assert main(["compare", SINE]) == code
+    shown = capsys.readouterr().out
+    assert level.upper() in shown and "\x1b" not in shown  # plain text where there is no terminal
+
+
+def test_options_go_before_the_file_and_json_is_json(quick, capsys):
+    seen = quick()
+    assert main(["compare", SINE, "--target-error", "0.2", "--seed", "7", "--max-seconds", "9", "--json"]) == 0
+    assert (seen["target_error"], seen["seed"], seen["max_seconds"], seen["progress"]) == (0.2, 7, 9.0, False)
+    assert json.loads(capsys.readouterr().out)["verdict"]["level"] == "ok"
+    main(["compare", SINE])
+    assert (seen["target_error"], seen["seed"]) == (0.05, 0)
+
+
+def test_what_compare_writes_can_be_shown_reported_and_asked(quick, capsys, tmp_path):
+    quick()
+    assert main(["compare", SINE, "--out", str(tmp_path / "out")]) == 0
+    assert "report.html" in capsys.readouterr().out
+    run = str(tmp_path / "out" / "run.nc")
+    assert {p.name for p in (tmp_path / "out").iterdir()} == {"run.nc", "report.html", "result.json"}
+    assert main(["show", run]) == 0
+    assert "ln B(" in capsys.readouterr().out
+    assert main(["show", run, "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["models"] == ["line", "curve"]
+    assert main(["report", run, "--out", str(tmp_path / "r.html")]) == 0
+    assert (tmp_path / "r.html").read_text().startswith("<!")
+    assert main(["sensitivity", run, "c", "--scales", "0.5,1,2", "--json"]) == 0
+    curve = json.loads(capsys.readouterr().out.split("\n", 1)[1])
+    assert curve["scales"] == [0.5, 1, 2] and len(curve["log_bayes_factor"]) == 3
+    assert main(["sensitivity", run, "c"]) == 0
+
+
+PYTHON = """
+import numpyro.distributions as dist
+from supermodel import Model
+models = {"a": Model({"m": dist.Normal(0, 1)}, lambda p, d: -p["m"] ** 2), "b": Model({}, lambda p, d=None: 0.0)}
+data = [1.0]
+options = {"target_error": 0.3}
+"""
+
+
+def test_a_python_file(quick, tmp_path, capsys):
+    seen = quick()
+    (tmp_path / "mine.py").write_text(PYTHON)
+    assert main(["compare", str(tmp_path / "mine.py")]) == 0
+    assert set(seen["models"]) == {"a", "b"} and seen["data"] == [1.0] and seen["target_error"] == 0.3
+    assert main(["check", str(tmp_path / "mine.py")]) == 0
+    shown = capsys.readouterr().out
+    assert "JAX, with gradients" in shown and "parameter" in shown
+
+
+def test_check_tells_what_a_file_holds(capsys, tmp_path):
+    assert main(["check", SINE]) == 0
+    shown = capsys.readouterr().out
+    assert "omega, phi" in shown and "Normal(0, 0.05)" in shown
+    assert main(["check", SINE, "--json"]) == 0
+    rows = json.loads(capsys.readouterr().out)["models"]
+    assert [row["dimension"] for row in rows] == [1, 2]
+
+
+BAD = {
+    "no such file": (["compare", "nosuch.toml"], None, "there is no file"),
+    "neither": (["compare", "x.txt"], ("x.txt", ""), "neither"),
+    "toml": (["compare", "x.toml"], ("x.toml", "[data"), "x.toml, line 1"),
+    "formula": (
+        ["check", "x.toml"],
+        ("x.toml", '[data]\ncolumns = {y = [1]}\n[models.a]\nmean = "si(y)"'),
+        "Did you mean 'sin'",
+    ),
+    "python": (["compare", "x.py"], ("x.py", "a = 1\nb = 1 / 0\n"), "line 2: ZeroDivisionError"),
+    "syntax": (["compare", "x.py"], ("x.py", "a = = 1\n"), "line 1: SyntaxError"),
+    "no models": (["compare", "x.py"], ("x.py", "a = 1\n"), "must define `models`"),
+    "options": (["compare", "x.py"], ("x.py", PYTHON + "options = {'sead': 1}\n"), "sead"),
+    "one model": (["compare", "x.py"], ("x.py", PYTHON + "del models['b']\n"), "at least two models"),
+    "show": (["show", "nosuch.nc"], None, "nosuch.nc"),
+    "show a spec": (["show", SINE], None, "a stored result is needed"),
+    "not ours": (["show", "x.nc"], ("x.nc", "text"), "x.nc"),
+    "seed": (["compare", SINE, "--seed", "-1"], None, "seed"),
+    "error": (["compare", SINE, "--target-error", "0"], None, "positive"),
+    "command": (["compute"], None, "invalid choice"),
+    "nothing": ([], None, "required"),
+}
+
+
+@pytest.mark.parametrize("case", BAD)
+def test_bad_input_is_a_message_and_exit_code_2(case, tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    argv, file, part = BAD[case]
+    if file is not None:
+        (tmp_path / file[0]).write_text(file[1])
+    assert main(argv) == 2
+    shown = capsys.readouterr()
+    assert part in shown.err and "Traceback" not in shown.err and not shown.out
+
+
+def test_an_unwritable_folder_is_told(quick, tmp_path, capsys):
+    quick()
+    (tmp_path / "file").write_text("")
+    assert main(["compare", SINE, "--out", str(tmp_path / "file" / "out")]) == 2
+    assert "cannot write" in capsys.readouterr().err
+
+
+def test_an_interrupt_is_no_traceback(monkeypatch, capsys):
+    import supermodel.comparing  # noqa: F401
+
+    def interrupted(*args, **options):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(sys.modules["supermodel.compare"], "compare", interrupted)
+    assert main(["compare", SINE]) == 130
+    assert capsys.readouterr().err == "supermodel: interrupted.\n"
+
+
+def test_on_a_terminal_there_are_tables_and_colours():
+    import io
+
+    from rich.console import Console
+
+    from supermodel.shell.terminal import show
+
+    for width in (60, 140):
+        console = Console(file=io.StringIO(), force_terminal=True, width=width)
+        show(made_result(), console)
+        shown = console.file.getvalue()
+        assert "\x1b[" in shown and "curve" in shown
+        assert max(map(len, Console(file=io.StringIO(), width=width).render_str(shown).plain.splitlines())) < 4 * width
+
+
+def test_the_demo_runs_from_end_to_end(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    assert main(["demo"]) == 0
+    shown = capsys.readouterr().out
+    assert "Report: report/report.html" in shown and "5.0223 by quadrature" in shown
+    assert {"report.html", "run.nc", "result.json", "sine.csv", "sine.toml"} == {
+        p.name for p in (tmp_path / "report").iterdir()
+    }
+    result = supermodel.load(tmp_path / "report" / "run.nc")
+    found = result.log_bayes_factor("free", "fixed")
+    assert abs(found.value - 5.0222648001) < 5 * found.error
+    assert main(["check", "report/sine.toml"]) == 0  # the copy beside the report is ready to be changed

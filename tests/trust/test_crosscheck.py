@@ -1,0 +1,102 @@
+"""Models handed to a nested sampler: the same evidence, and one figure for the disagreement."""
+
+import numpy as np
+import numpyro
+import numpyro.distributions as dist
+import pytest
+from scipy import stats
+
+from made_result import made_result
+from supermodel.errors import SupermodelError
+from supermodel.estimation.estimate import Estimate
+from supermodel.models.adapters.from_log_density import from_log_density
+from supermodel.models.adapters.from_numpyro import from_numpyro
+from supermodel.models.adapters.from_unit_cube import from_unit_cube
+from supermodel.models.adapters.to_nested import to_dynesty
+from supermodel.models.model import Model
+from supermodel.trust.crosscheck import Crosscheck, crosscheck, disagreement
+
+
+def hierarchy(y):
+    mu = numpyro.sample("mu", dist.Normal(0, 1))
+    theta = numpyro.sample("theta", dist.Normal(mu, 1))
+    numpyro.sample("y", dist.Normal(theta, 1), obs=y)
+
+
+def normal_likelihood(p, data=None):
+    return -0.5 * (p["a"] - 0.4) ** 2 / 0.5**2
+
+
+Y = 0.8
+CASES = {
+    "quantiles": (Model({"a": dist.Normal(0, 1)}, normal_likelihood), None),
+    "bounded": (Model({"a": dist.Uniform(-2, 3)}, normal_likelihood), None),
+    "scipy": (Model({"a": stats.skewnorm(2)}, normal_likelihood), None),
+    "no quantiles": (Model({"v": dist.Dirichlet(np.ones(3))}, lambda p: 3 * p["v"][0]), 2.0 * (np.exp(3) - 1 - 3) / 9),
+    "hierarchy": (from_numpyro(hierarchy, Y), stats.norm.pdf(Y, 0, np.sqrt(3))),
+    "unit cube": (from_unit_cube(lambda t: -(t[0] ** 2), lambda u: 4 * u - 2, ["a"]), None),
+    "density": (
+        from_log_density(lambda p: stats.norm.logpdf(p["a"]), normal_likelihood, lambda r, n: {"a": r.standard_normal(n)}), None
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_the_mean_over_the_cube_is_the_evidence(case, rng):
+    """Z is the integral of exp(log_likelihood) over the cube: plain Monte Carlo against the closed form or the prior."""
+    model, truth = CASES[case]
+    f = to_dynesty(model)
+    n = 20_000 if case != "density" else 4000
+    u = rng.random((n, f.dimension))
+    values = np.exp(f.log_likelihood_at(f.prior_transform_at(u)))
+    if truth is None:
+        draws = model.space.values_at(model.space.sample_prior(rng, 20_000))["a"]
+        other = np.exp(-(draws**2) if case == "unit cube" else normal_likelihood({"a": draws}))
+        truth, truth_error = other.mean(), other.std() / np.sqrt(len(other))
+    else:
+        truth_error = 0.0
+    error = np.hypot(values.std() / np.sqrt(n), truth_error)
+    assert abs(values.mean() - truth) < 5 * error and error < 0.05 * truth
+    points = f.prior_transform_at(u[:3])
+    np.testing.assert_allclose([f.prior_transform(v) for v in u[:3]], points, rtol=1e-12)
+    np.testing.assert_allclose([f.log_likelihood(v) for v in points], np.log(values[:3]), rtol=1e-9, atol=1e-9)
+
+
+def test_one_figure_for_the_disagreement():
+    result = made_result()
+    a, b = result.names
+    same = {name: Estimate(result.log_evidence(name).value + 7.0, 0.1) for name in result.names}  # a common constant
+    assert disagreement(result, same)[0] == pytest.approx(0, abs=1e-12)
+    moved = {**same, b: Estimate(same[b].value + 1.0, 0.1)}
+    chi2, p = disagreement(result, moved)
+    joint = np.hypot(result.log_bayes_factor(a, b).error, np.hypot(0.1, 0.1))
+    found = Crosscheck("dynesty", result.names, {}, {}, chi2, p, {}, 0)
+    assert found.sigmas == pytest.approx(1 / joint, rel=1e-6)
+    assert found.agrees == (1 / joint < 3)
+
+
+def test_what_cannot_be_checked_is_told():
+    result = made_result()
+    with pytest.raises(SupermodelError, match="one of dynesty, nautilus"):
+        crosscheck(result, with_="multinest")
+    with pytest.raises(SupermodelError, match="are needed to run them again"):
+        crosscheck(result, models={"other": None})
+
+
+def run(peer, n_live):
+    pytest.importorskip(peer)
+    found = crosscheck(made_result(chains=8, draws=400), with_=peer, n_live=n_live, seed=1)
+    assert found.agrees and set(found.theirs) == {"line", "curve"}
+    assert "they agree" in str(found)
+    return found
+
+
+def test_dynesty_agrees():
+    assert sum(run("dynesty", 60).evaluations.values()) > 1000
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("peer", ["dynesty", "nautilus"])
+def test_peers_agree_closely(peer):
+    found = run(peer, 500)
+    assert max(e.error for e in found.theirs.values()) < 0.2
