@@ -12,7 +12,9 @@ from supermodel.estimation.ladder import multistate, rung_log_densities
 from supermodel.exact import LinearGaussian, polynomial
 from supermodel.models.model import Model
 from supermodel.models.noise import Gaussian
-from supermodel.results.comparison import Comparison, EdgeRecord, ModelPosterior
+from supermodel.results.comparison import Comparison
+from supermodel.results.posterior import ModelPosterior
+from supermodel.results.record import EdgeRecord
 from supermodel.verdict.verdict import Verdict
 
 REFERENCE = "reference N(0, I)"
@@ -51,7 +53,7 @@ def made_result(
     data, rng = made_data(), np.random.default_rng(seed)
     edges, posteriors, values, variances = [], {}, [], []
     for name, parameters in models.items():
-        edge, posterior = _edge(rng, name, exact(data, parameters), parameters, chains, draws)
+        edge, posterior = _edge(rng, name, exact(data, parameters), parameters, chains, draws, len(edges))
         edges.append(edge)
         posteriors[name] = posterior
         values.append(edge.report["value"])
@@ -71,7 +73,7 @@ def made_result(
     )
 
 
-def _edge(rng, name: str, truth: LinearGaussian, parameters: str, chains: int, draws: int):
+def _edge(rng, name: str, truth: LinearGaussian, parameters: str, chains: int, draws: int, number: int):
     d = truth.n_parameters
     factor = np.linalg.cholesky(truth.posterior_covariance) * 1.25
     mean = truth.posterior_mean + 0.3 * np.sqrt(np.diag(truth.posterior_covariance))
@@ -109,6 +111,6 @@ def _edge(rng, name: str, truth: LinearGaussian, parameters: str, chains: int, d
     flat = x.reshape(-1, d)
     posterior = ModelPosterior(
         name, {p: flat[:, i] for i, p in enumerate(parameters)}, log_weights, log_likelihood.ravel(), log_prior.ravel(),
-        np.repeat(np.arange(chains), draws),
+        np.repeat(np.arange(chains), draws), number,
     )  # fmt: skip
     return edge, posterior

@@ -20,7 +20,8 @@ from supermodel.engine.run import Goals, Run
 from supermodel.errors import SupermodelError
 from supermodel.jax_scope import compilation_cache
 from supermodel.models.model import Model
-from supermodel.results.comparison import Comparison, EdgeRecord, Evidence, checked_odds
+from supermodel.results.comparison import Comparison, Evidence, checked_odds
+from supermodel.results.record import EdgeRecord
 
 
 def compare(

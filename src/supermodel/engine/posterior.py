@@ -9,7 +9,7 @@ import numpy as np
 
 from supermodel.engine.run import Arm, Run
 from supermodel.estimation.ladder import multistate, rung_log_densities
-from supermodel.results.comparison import ModelPosterior
+from supermodel.results.posterior import ModelPosterior
 
 
 def posteriors(run: Run) -> dict[str, ModelPosterior]:
@@ -47,5 +47,5 @@ def _from_edge(run: Run, arm: Arm, end: int) -> ModelPosterior:
     chains, n = record.rung.shape
     return ModelPosterior(
         joint.name, {name: values[name] for name in names}, log_weights, log_likelihood, log_prior,
-        np.repeat(np.arange(chains), n),
+        np.repeat(np.arange(chains), n), run.arms.index(arm),
     )  # fmt: skip

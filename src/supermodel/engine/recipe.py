@@ -13,7 +13,8 @@ from supermodel.embedding.supermodel import Supermodel
 from supermodel.engine.run import Goals
 from supermodel.estimation.shares import log_shares, shares
 from supermodel.jax_scope import in_float64
-from supermodel.results.comparison import Comparison, ModelPosterior
+from supermodel.results.comparison import Comparison
+from supermodel.results.posterior import ModelPosterior
 from supermodel.sampling.draws import Draws
 from supermodel.sampling.sample import sample
 from supermodel.verdict.verdict import Reason, Verdict, verdict_of, worst

@@ -15,7 +15,8 @@ from supermodel.results.sensitivity import path
 from supermodel.results.words import default_pair, shown
 
 if TYPE_CHECKING:
-    from supermodel.results.comparison import Comparison, EdgeRecord
+    from supermodel.results.comparison import Comparison
+    from supermodel.results.record import EdgeRecord
 
 CURVE = 41  # points of the curve along alpha
 MOST = 6_000  # draws beyond which a curve is made of a thinned record: it is a picture, not the estimate

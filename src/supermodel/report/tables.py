@@ -16,7 +16,8 @@ from supermodel.results.ranking import Matrix, Ranking
 from supermodel.results.words import shown
 
 if TYPE_CHECKING:
-    from supermodel.results.comparison import Comparison, ModelPosterior
+    from supermodel.results.comparison import Comparison
+    from supermodel.results.posterior import ModelPosterior
 
 _LATEX = {
     "\\": r"\textbackslash{}", "&": r"\&", "%": r"\%", "$": r"\$", "#": r"\#", "_": r"\_", "{": r"\{", "}": r"\}",

@@ -11,7 +11,8 @@ from supermodel.report.tables import Cells, mean_and_sd, probability, scalar_lab
 from supermodel.results.words import as_ratio, interpret, shown
 
 if TYPE_CHECKING:
-    from supermodel.results.comparison import Comparison, ModelPosterior
+    from supermodel.results.comparison import Comparison
+    from supermodel.results.posterior import ModelPosterior
 
 WIDTH = 100
 MOST_PARAMETERS = 12

@@ -18,8 +18,10 @@ from supermodel.errors import StorageError
 from supermodel.estimation.estimate import Evidences
 from supermodel.jax_scope import in_float64
 from supermodel.models.priors import Bijected, as_prior
-from supermodel.results.comparison import SCHEMA, Comparison, EdgeRecord, ModelPosterior
+from supermodel.results.comparison import SCHEMA, Comparison
 from supermodel.results.export import plain
+from supermodel.results.posterior import ModelPosterior
+from supermodel.results.record import EdgeRecord
 from supermodel.results.storage import load_arrays, save_arrays
 from supermodel.verdict.verdict import Reason, Verdict
 
@@ -59,6 +61,7 @@ def save(result: Comparison, path: str | os.PathLike[str]) -> None:
         "schema": result.schema,
         "names": list(result.names),
         "parameters": [list(result.posteriors[name].parameters) for name in result.names],
+        "records": [result.posteriors[name].record for name in result.names],
         "edges": [[edge.first, edge.second, plain(edge.report)] for edge in result.edges],
         "columns": None if columns is None else list(columns),
         "absolute": result.evidences.absolute,
@@ -95,7 +98,7 @@ def load(path: str | os.PathLike[str], models: Mapping[str, Any] | None = None) 
         evidences=Evidences(names, table["log_evidence"], table["covariance"], attrs["absolute"], attrs["details"]),
         verdict=Verdict(attrs["verdict"][0], tuple(Reason(*reason) for reason in attrs["verdict"][1])),
         evaluations=attrs["evaluations"],
-        posteriors={n: _posterior(n, attrs["parameters"][k], groups[f"posterior_{k}"]) for k, n in enumerate(names)},
+        posteriors={n: _posterior(n, attrs, k, groups[f"posterior_{k}"]) for k, n in enumerate(names)},
         edges=tuple(
             EdgeRecord(first, second, **{label: groups[f"edge_{e}"][label] for label in EDGE}, report=report)
             for e, (first, second, report) in enumerate(attrs["edges"])
@@ -118,9 +121,11 @@ def load(path: str | os.PathLike[str], models: Mapping[str, Any] | None = None) 
     return result
 
 
-def _posterior(name: str, parameters: list[str], group: Mapping[str, np.ndarray]) -> ModelPosterior:
-    values = {p: group[f"parameter_{i}"] for i, p in enumerate(parameters)}
-    return ModelPosterior(name, values, *(group[label] for label in POSTERIOR))
+def _posterior(name: str, attrs: Mapping[str, Any], k: int, group: Mapping[str, np.ndarray]) -> ModelPosterior:
+    values = {p: group[f"parameter_{i}"] for i, p in enumerate(attrs["parameters"][k])}
+    # Files of version 0.1.0.dev0 do not say which record a posterior is of.
+    record = attrs["records"][k] if "records" in attrs else -1
+    return ModelPosterior(name, values, *(group[label] for label in POSTERIOR), record)
 
 
 def _columns(data: Any) -> dict[str, np.ndarray] | None:

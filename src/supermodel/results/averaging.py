@@ -17,7 +17,8 @@ from supermodel.estimation.estimate import Estimate
 from supermodel.jax_scope import in_float64
 
 if TYPE_CHECKING:
-    from supermodel.results.comparison import Comparison, ModelPosterior
+    from supermodel.results.comparison import Comparison
+    from supermodel.results.posterior import ModelPosterior
 
 LEVELS = (0.025, 0.16, 0.5, 0.84, 0.975)
 

@@ -13,9 +13,10 @@ import numpy as np
 
 from supermodel.errors import SupermodelError
 from supermodel.estimation.estimate import Estimate, Evidences
-from supermodel.estimation.ladder import standard_error
 from supermodel.results.fingerprint import fingerprint, versions
+from supermodel.results.posterior import ModelPosterior
 from supermodel.results.ranking import Matrix, Ranking, matrix_of, rank
+from supermodel.results.record import EdgeRecord
 from supermodel.results.scales import Scale
 from supermodel.results.words import Bound, Interpretation, bound_of, interpret
 from supermodel.verdict.verdict import Verdict
@@ -26,84 +27,6 @@ if TYPE_CHECKING:
     from supermodel.results.sensitivity import Sensitivity
 
 SCHEMA = 1  # of what `asdict`, `to_json` and `save` write; raised whenever a name or a meaning changes
-
-
-@dataclass(frozen=True, eq=False)
-class ModelPosterior:
-    r"""Weighted draws of one model's posterior, in the user's coordinates."""
-
-    name: str
-    parameters: dict[str, np.ndarray]  # {parameter: (n, ...)}
-    log_weights: np.ndarray  # (n,), normalised: the sum of exp is 1
-    log_likelihood: np.ndarray  # (n,)
-    log_prior: np.ndarray  # (n,), in unconstrained coordinates
-    chain: np.ndarray  # (n,): which chain a draw comes from
-
-    @property
-    def weights(self) -> np.ndarray:
-        return np.exp(self.log_weights)
-
-    @property
-    def n_chains(self) -> int:
-        """The number of chains, if all are of one length and in order; otherwise 1."""
-        n = int(self.chain.max(initial=0)) + 1
-        even = len(self.chain) % n == 0 and np.array_equal(self.chain, np.repeat(np.arange(n), len(self.chain) // n))
-        return n if even else 1
-
-    @property
-    def effective_size(self) -> float:
-        r"""$1 / \sum w^2$."""
-        return float(1.0 / np.sum(self.weights**2))
-
-    def average(self, values: np.ndarray) -> np.ndarray:
-        """Posterior mean of any quantity, given its value at each draw (n, ...)."""
-        # A draw without weight counts for nothing, even where the quantity is infinite there.
-        used = self.weights > 0
-        return np.tensordot(self.weights[used], np.asarray(values)[used], axes=1)
-
-    def average_error(self, values: np.ndarray) -> np.ndarray:
-        """Standard error of `average`, allowing for the weights and for the correlation along chains."""
-        w = self.weights
-        with np.errstate(invalid="ignore"):
-            centred = np.asarray(values) - self.average(values)
-        shape = (self.n_chains, -1)
-        flat = np.where(w[:, None] > 0, len(w) * w[:, None] * centred.reshape(len(w), -1), 0.0)
-        errors = [standard_error(column.reshape(shape)) for column in flat.T]
-        return np.array(errors).reshape(centred.shape[1:])
-
-    def mean(self, parameter: str) -> np.ndarray:
-        return self.average(self.parameters[parameter])
-
-    def sd(self, parameter: str) -> np.ndarray:
-        centred = self.parameters[parameter] - self.mean(parameter)
-        return np.sqrt(self.average(centred**2))
-
-    def mean_error(self, parameter: str) -> np.ndarray:
-        return self.average_error(self.parameters[parameter])
-
-    def resample(self, n: int, seed: int = 0) -> dict[str, np.ndarray]:
-        """`n` equally weighted draws."""
-        rows = self.rows(n, seed)
-        return {name: values[rows] for name, values in self.parameters.items()}
-
-    def rows(self, n: int, seed: int = 0) -> np.ndarray:
-        """Indices of `n` equally weighted draws, by systematic resampling: equal weights give every draw once."""
-        steps = np.cumsum(self.weights / self.weights.sum())
-        points = (np.random.default_rng(seed).random() + np.arange(n)) / n
-        return np.minimum(np.searchsorted(steps, points), len(steps) - 1)
-
-
-@dataclass(frozen=True, eq=False)
-class EdgeRecord:
-    """The record of one two-model supermodel on its ladder: all that its estimators and plots need."""
-
-    first: str
-    second: str
-    table: np.ndarray  # (M, 2): weights of the rungs; rung 0 is `second` alone
-    log_prior: np.ndarray  # (M,): the balance
-    rung: np.ndarray  # (chains, draws)
-    log_joints: np.ndarray  # (chains, draws, 2)
-    report: dict[str, float]  # the figures of the checks
 
 
 @dataclass(frozen=True, eq=False, repr=False)

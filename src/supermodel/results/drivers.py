@@ -30,7 +30,8 @@ from supermodel.results.reweighting import HEAVY, tail_shape
 from supermodel.results.words import default_pair, shown
 
 if TYPE_CHECKING:
-    from supermodel.results.comparison import Comparison, ModelPosterior
+    from supermodel.results.comparison import Comparison
+    from supermodel.results.posterior import ModelPosterior
 
 MOST_DRAWS = 2048  # more add nothing to a posterior mean that a plot could show
 

@@ -13,7 +13,8 @@ from supermodel.errors import SupermodelError
 from supermodel.estimation.estimate import Estimate
 
 if TYPE_CHECKING:
-    from supermodel.results.comparison import Comparison, ModelPosterior
+    from supermodel.results.comparison import Comparison
+    from supermodel.results.posterior import ModelPosterior
 
 
 def plain(value: Any) -> Any:

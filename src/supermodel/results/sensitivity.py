@@ -26,7 +26,8 @@ from supermodel.results.scales import scale as chosen_scale
 from supermodel.results.words import default_pair, shown
 
 if TYPE_CHECKING:
-    from supermodel.results.comparison import Comparison, ModelPosterior
+    from supermodel.results.comparison import Comparison
+    from supermodel.results.posterior import ModelPosterior
 
 FEWEST = 30  # effective draws that must be left
 
