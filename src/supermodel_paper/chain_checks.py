@@ -113,5 +113,5 @@ def _left_over_correlation(runs: Runs) -> Number:
         ratio / math.sqrt(2 * len(values)),
         math.sqrt(np.mean(taus)),
         paper=Quoted("samples with τ < 10 are independent", holds=False),
-        remark="The error of this library is multiplied by √τ of the score (ERRATA 1.4).",
+        remark="The error of this library is multiplied by √τ of the score (errata 1.4).",
     )

@@ -193,7 +193,7 @@ def enlarged_interval(runs: Runs) -> Part:
             exact=0.0,
             tolerance=1e-9,
             remark="For the combined likelihood f outside [0, 1] makes the likelihood negative; the library refuses "
-            "it (ERRATA 1.4).",
+            "it (errata 1.4).",
         ),
     ]
     return Part(

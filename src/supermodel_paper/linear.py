@@ -146,7 +146,7 @@ def figures_2_and_3(runs: Runs) -> Part:
             shares(longer).log_bayes_factor("M2", "M1"),
             LINEAR,
             evaluations=cost(longer),
-            remark="Beyond the paper: the mean share of each draw, from the stored likelihoods (ERRATA 3.4).",
+            remark="Beyond the paper: the mean share of each draw, from the stored likelihoods (errata 3.4).",
         ),
     ]
     text = (

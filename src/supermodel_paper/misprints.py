@@ -1,4 +1,4 @@
-"""Formulas and sentences of the paper that are wrong as printed; this library uses the corrected ones (ERRATA, section 1)."""
+"""Formulas and sentences of the paper that are wrong as printed; corrected in docs/paper/errata.md."""
 
 from __future__ import annotations
 

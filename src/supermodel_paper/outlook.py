@@ -107,7 +107,7 @@ def products(runs: Runs) -> Part:
     ]
     text = (
         "Geometric instead of arithmetic combinations. On the path between the likelihoods the Bayes factor is an "
-        "integral (ERRATA 3.5), and no end needs to be sampled well. Rungs are even in logit α, because θ₂ leaves "
+        "integral (errata 3.5), and no end needs to be sampled well. Rungs are even in logit α, because θ₂ leaves "
         "its prior at α ≈ 10⁻⁵ already."
     )
     return Part("Products of likelihoods and of models", text, numbers, [_figure_path(linear)])

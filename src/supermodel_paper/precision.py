@@ -105,7 +105,7 @@ def laws(runs: Runs) -> Part:
             tolerance=1e-4,
         ),
     ]
-    text = "Each choice of f(α) has an exact law σ = 1/√(N I), I = Var[w(α)], w the share of M₁ (ERRATA 3.1)."
+    text = "Each choice of f(α) has an exact law σ = 1/√(N I), I = Var[w(α)], w the share of M₁ (errata 3.1)."
     return Part("The precision law", text, numbers, [_figure_of_laws(), _figure_of_cutoffs()])
 
 

@@ -159,7 +159,7 @@ def _gain(runs: Runs) -> list[Number]:
             tolerance=0.01,
             paper=Quoted("e^α reduces the error from 0.30 to 0.19", holds=False),
             remark="Per independent sample e^α is 2.2 times worse. The paper's gain is all in the thinning, 25 "
-            "instead of 800 (ERRATA 1.4).",
+            "instead of 800 (errata 1.4).",
         ),
         Number(
             "F8",

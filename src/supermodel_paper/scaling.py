@@ -195,7 +195,7 @@ def scaling(runs: Runs) -> Part:
                 exponent(by["nested"], "needed"),
                 paper=Quoted("nested sampling scales exponentially", holds=False),
                 remark="Exponential cost belongs to rejection from ellipsoids; with random walks inside them, nested "
-                "sampling too is polynomial (ERRATA 1.4).",
+                "sampling too is polynomial (errata 1.4).",
             )
         )
     text = (

@@ -60,7 +60,7 @@ def transformations(runs: Runs) -> Part:
             naive.value - LINEAR,
             naive.error,
             _plain_line_bias(),
-            remark="The norm then depends on ℓ, and fitting m = 2(1 − c) is wrong (ERRATA 1.4).",
+            remark="The norm then depends on ℓ, and fitting m = 2(1 − c) is wrong (errata 1.4).",
         )
     )
     for s, deviation in ((0.3, 1.23), (1.0, 0.14), (5.0, 0.006)):

@@ -68,7 +68,7 @@ def test_errors_are_calibrated_for_correlated_chains(combine, rng):
 
 
 def test_tilt_on_the_linear_example_has_the_exact_error(rng):
-    """ERRATA 3.4: sigma sqrt(N) = 1.994 at eta = ln B, against 10.86 without a tilt."""
+    """Errata 3.4: sigma sqrt(N) = 1.994 at eta = ln B, against 10.86 without a tilt."""
     problem = linear_csv()
     assert problem.log_bayes_factor() == pytest.approx(-4.8792471984, abs=2e-8)
 

@@ -10,7 +10,7 @@ import pytest
 from supermodel_paper.reproduce import FIGURES
 
 ROOT = Path(__file__).resolve().parents[2]
-DOCUMENT = ROOT / "docs" / "paper.md"
+DOCUMENT = ROOT / "docs" / "paper" / "index.md"
 COUNTS = {"A": 18, "B": 15, "C": 4, "D": 18, "S": 5, "F": 11, "G": 6}
 ROWS = [f"{letter}{i}" for letter, n in COUNTS.items() for i in range(1, n + 1)]
 PAPER_FIGURES = [f"figure_{i:02d}" for i in range(1, 12)]
@@ -68,6 +68,11 @@ def test_every_row_is_covered():
     assert faults(DOCUMENT.read_text()) == []
 
 
+def test_the_checklist_has_every_row_once_and_in_order():
+    text = (DOCUMENT.parent / "checklist.md").read_text()
+    assert re.findall(r"^\| ([A-Z]\d+) \|", text, re.MULTILINE) == ROWS
+
+
 def test_every_figure_of_the_paper_is_named():
     named = {f for _, _, figures in entries(DOCUMENT.read_text()).values() for f in figures}
     assert set(PAPER_FIGURES) <= named
@@ -75,7 +80,7 @@ def test_every_figure_of_the_paper_is_named():
 
 
 EVIDENCES, LINEAR = (
-    "`paper.closed_forms.evidences`",
+    "`supermodel_paper.closed_forms.evidences`",
     "tests/exact/test_linear_gaussian.py::test_the_numbers_of_linear_csv",
 )
 ROW_A1 = f"| A1 | Bayes factors, model probabilities | {EVIDENCES} | `{LINEAR}` |  |"

@@ -138,7 +138,7 @@ class Stations(NamedTuple):
 
 
 def path_integral(draws: Draws, n_bins: int = 24) -> Evidences:
-    r"""$\ln Z_b - \ln Z_a = \int_a^b E_w[\ln J]\cdot dw$ along the path of `product` (ERRATA 3.5), from rung to rung.
+    r"""$\ln Z_b - \ln Z_a = \int_a^b E_w[\ln J]\cdot dw$ along the path of `product` (errata 3.5), from rung to rung.
 
     By the trapezoid rule corrected by the slopes, $\frac{1}{2}(E_m + E_{m+1}) - \frac{1}{12}(V_{m+1} - V_m)$ with E
     and V the mean and variance of $\ln J \cdot dw$: the slope of E along the path is a variance, which the same draws

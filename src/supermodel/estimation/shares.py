@@ -17,7 +17,7 @@ def shares(draws: Draws) -> Evidences:
 
     The positions follow $\bar J$ once alpha is integrated out, so the mean of $J_k/\bar J$ is $Z_k/\int\bar J$ for
     every combination and every coordinate, whether it reaches the corners or not. For `mixture` $\bar J = \sum_k \bar
-    w_k e^{\eta_k} J_k$ and this is ERRATA 3.4; for `product`, `blend` and the rest it is the mean conditional density
+    w_k e^{\eta_k} J_k$ and this is errata 3.4; for `product`, `blend` and the rest it is the mean conditional density
     at the corner over the prior density there. Each model has its own log-mean: shares that round to 1 keep their
     digits, and swapping models is exact.
 

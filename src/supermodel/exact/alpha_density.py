@@ -144,7 +144,7 @@ class MixtureAlpha:
 
     @cached_property
     def information(self) -> float:
-        r"""$I = \mathrm{Var}[w(\alpha) | D]$: what one independent alpha tells about $\lambda$ (ERRATA 3.1)."""
+        r"""$I = \mathrm{Var}[w(\alpha) | D]$: what one independent alpha tells about $\lambda$ (errata 3.1)."""
         return self.density.expectation(lambda alpha: (self.share(alpha) - self.probability) ** 2)
 
     def lahiri(self, rng: np.random.Generator, n: int) -> Lahiri:
@@ -237,7 +237,7 @@ class LineAlpha:
 class ExponentialAlpha:
     r"""$p(\alpha) = a e^\alpha + b$ on $[\Lambda, 0]$, $a = (B-1)/K$, $b = 1/K$, $K = -\Lambda + (B-1)(1-e^\Lambda)$.
 
-    ERRATA 1.2 with B turned over. Exact for every `cutoff` = Lambda < 0, because the end alpha = -inf need not be
+    errata 1.2 with B turned over. Exact for every `cutoff` = Lambda < 0, because the end alpha = -inf need not be
     reached: $B = (a+b)/b$.
     """
 

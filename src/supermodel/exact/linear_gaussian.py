@@ -1,6 +1,6 @@
 r"""$y = X\theta + \epsilon$: everything about linear models with Gaussian noise and priors, in closed form.
 
-The formulas are those of the paper's appendices A to C with their errors removed (ERRATA E1-E11), rewritten so that
+The formulas are those of the paper's appendices A to C with their errors removed (errata E1-E11), rewritten so that
 no large numbers are subtracted: parameters are whitened by the prior, residuals are formed before they are squared.
 """
 

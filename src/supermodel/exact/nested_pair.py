@@ -1,7 +1,7 @@
 r"""$\theta = (\phi_1, \phi_2)$: a linear model with and without the parameters $\phi_2$ = theta[columns].
 
 Savage-Dickey ratio (Appendix A), combined likelihood (C) and combined model (B), with their errors removed
-(ERRATA E5-E11) and for any prior covariance.
+(errata E5-E11) and for any prior covariance.
 """
 
 from __future__ import annotations
@@ -169,7 +169,7 @@ def nested_likelihood_line(model: LinearGaussian, columns: Columns) -> CombinedL
 
 
 class Spike(NamedTuple):
-    r"""$\frac{p(f)}{p(0)} = |1 + f^2 C_2 S|^{-1/2} \exp[\frac12 f^2 t^T (C_2^{-1} + f^2 S)^{-1} t]$ (ERRATA 1.3).
+    r"""$\frac{p(f)}{p(0)} = |1 + f^2 C_2 S|^{-1/2} \exp[\frac12 f^2 t^T (C_2^{-1} + f^2 S)^{-1} t]$ (errata 1.3).
 
     $S = D_2^T(D_2 - D_1 A D_1^T D_2)$ and $t = D_2^T(b - D_1 A D_1^T b)$.
     """

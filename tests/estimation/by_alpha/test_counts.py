@@ -28,7 +28,7 @@ def test_errors_are_calibrated(rng):
 
 
 def test_independent_visits_have_the_binomial_error(rng):
-    """ERRATA 3.1: sigma sqrt(N) = 1/sqrt(P(1 - P)) for the index."""
+    """Errata 3.1: sigma sqrt(N) = 1/sqrt(P(1 - P)) for the index."""
     draws = PAIR.draws(PAIR.supermodel("index"), rng, 1, 40_000)
     p = 1 / (1 + math.exp(-PAIR.log_bayes_factor()))
     scaled = counts(draws).log_bayes_factor(*PAIR.names).error * 200

@@ -47,7 +47,7 @@ def test_an_empty_end_bin_has_an_infinite_error(rng):
 
 @pytest.mark.parametrize(("cutoff", "expected"), [(-4.0, 3.90), (-6.0, 4.09), (-8.0, 3.77), (-10.0, 3.71)])
 def test_the_tanh_fit_fails_on_the_exact_density(cutoff, expected):
-    """ERRATA 1.3: perfect sampling would not give 4.88 either."""
+    """Errata 1.3: perfect sampling would not give 4.88 either."""
     problem = linear_csv()
     grid = np.linspace(cutoff, 0.0, 2000)
     log_z = np.array([problem.posterior(np.array([f, 1 - f]), "blend")[0] for f in np.exp(grid)])

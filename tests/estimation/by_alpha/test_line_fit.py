@@ -33,7 +33,7 @@ def test_any_line_and_any_prior_give_the_truth(line, rng):
 
 
 def test_the_norm_belongs_to_the_prior(rng):
-    """ERRATA 1.4: under N(0.6, 0.3^2) a plain line, with the norm of a flat prior, is badly biased."""
+    """Errata 1.4: under N(0.6, 0.3^2) a plain line, with the norm of a flat prior, is badly biased."""
     problem = linear_csv()
     line = coordinates.identity(coordinates.gaussian(0.6, 0.3))
     draws = problem.draws(problem.supermodel("mixture", line, tilt=[3.0, 0.0]), rng, 8, 10_000)
@@ -81,7 +81,7 @@ def test_correlation_is_in_the_error_and_not_in_the_nominal_one(rng):
 
 @pytest.mark.parametrize("tilt", [0.0, 4.88, -2.0])
 def test_the_printed_form_has_its_bias(tilt, rng):
-    """ERRATA 1.2 in the paper's sign, l = ln B21: the ends give l' = ln(e^Lam + (1 - e^Lam) e^l) of what is drawn."""
+    """Errata 1.2 in the paper's sign, l = ln B21: the ends give l' = ln(e^Lam + (1 - e^Lam) e^l) of what is drawn."""
     supermodel = PAIR.supermodel("mixture", coordinates.exponential(-4.0), tilt=[tilt, 0.0])
     found = line_fit(PAIR.draws(supermodel, rng, 4, 2000), printed=True)
     exact, printed = found.log_bayes_factor(*PAIR.names), found.details["printed"]

@@ -77,7 +77,7 @@ def test_the_conditional_beats_every_density_estimate(rng):
 
 
 def test_the_condition_on_the_priors(rng):
-    """ERRATA E17: a correlated prior (rho = 0.8) breaks it."""
+    """Errata E17: a correlated prior (rho = 0.8) breaks it."""
     theta = rng.standard_normal(20)
     nested, at_value = stats.norm.logpdf(theta), stats.norm.logpdf(0.3)
     assert check_priors(nested + at_value, nested, at_value) < 1e-12

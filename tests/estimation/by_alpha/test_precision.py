@@ -217,7 +217,7 @@ def test_optimum_cutoff():
 
 
 def test_optimum_cutoff_at_equal_evidences():
-    """Var[e^alpha] = (1-e^2L)/(-2L) - ((1-e^L)/L)^2. The errata print -3.22 and 3.899; this gives -3.245 and 3.888."""
+    """Var[e^alpha] = (1-e^2L)/(-2L) - ((1-e^L)/L)^2. Errata 3.3: -3.245 and 3.888."""
     variance = lambda L: (1 - math.exp(2 * L)) / (-2 * L) - ((1 - math.exp(L)) / L) ** 2
     best = optimum_cutoff(0.0)
     assert abs(best.sigma_sqrt_n - variance(best.cutoff) ** -0.5) < 1e-9

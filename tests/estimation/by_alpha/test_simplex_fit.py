@@ -33,7 +33,7 @@ def test_errors_are_calibrated(coordinate, fit, rng):
 
 
 def test_the_mean_of_a_simplex(rng):
-    """ERRATA 3.5: E[alpha_k] = (1 + pi_k)/(K + 1)."""
+    """Errata 3.5: E[alpha_k] = (1 + pi_k)/(K + 1)."""
     draws = THREE.draws(THREE.supermodel("mixture", coordinates.Simplex(3)), rng, 8, 2500)
     share = np.exp(THREE.log_evidences - np.logaddexp.reduce(THREE.log_evidences))
     assert np.max(np.abs(draws.alpha.mean(axis=(0, 1)) - (1 + share) / 4)) < 5 * 0.25 / math.sqrt(20_000)

@@ -1,4 +1,4 @@
-r"""Model averages from the same record: any parameter, any prior odds, no new run (paper 2.3; ERRATA 3.5).
+r"""Model averages from the same record: any parameter, any prior odds, no new run (paper 2.3; errata 3.5).
 
 Positions follow $\bar J(u)$, so the weights $\frac{q_k J_k(u)}{\bar J(u)}$ turn them into draws of model k with its
 posterior probability at prior odds q; summed over k they are the model-averaged posterior.

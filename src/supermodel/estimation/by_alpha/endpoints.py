@@ -102,7 +102,7 @@ def tanh_fit(
 
     Takes draws, or (grid, density) with the first model at the last point of the grid, where the density may be
     exact. The form is a guess of the paper's and wrong: on the exact density of linear.csv it gives 3.90, 4.09, 3.77,
-    3.71 for $\Lambda$ = -4, -6, -8, -10 where 4.88 is true (ERRATA 1.3). Use `shares`. The error (spread of the fit
+    3.71 for $\Lambda$ = -4, -6, -8, -10 where 4.88 is true (errata 1.3). Use `shares`. The error (spread of the fit
     when one chain or block is left out) is of the sampling alone and knows nothing of that.
     """
     if isinstance(draws, tuple):

@@ -24,7 +24,7 @@ def line_fit(draws: Draws, printed: bool = False, n_grid: int = 401) -> Evidence
     r"""$\ln L(\lambda) = \sum_t \ln\frac{f_t e^\lambda + 1 - f_t}{\bar f e^\lambda + 1 - \bar f}$, at its maximum.
 
     $f_t = f(\alpha_t)$ is the first model's weight, $\bar f = E_{p(\alpha)}[f]$ and $\lambda = \ln Z_1 - \ln Z_2 +
-    \eta_1 - \eta_2$: the exact form of (3.2) for any f and p(alpha), with no need to reach the corners (ERRATA 1.2,
+    \eta_1 - \eta_2$: the exact form of (3.2) for any f and p(alpha), with no need to reach the corners (errata 1.2,
     1.4). The error is $\sqrt{\tau_w/(N I)}$ with $I = \mathrm{Var}[w]$, $w_t = f_t e^\lambda/(f_t e^\lambda + 1 -
     f_t)$ and $\tau_w$ the autocorrelation time of w: honest for correlated chains, where `details["nominal"]` (the
     paper's) is not.
@@ -35,7 +35,7 @@ def line_fit(draws: Draws, printed: bool = False, n_grid: int = 401) -> Evidence
 
     `details`: `grid`, `curve` (the likelihood of ln B, normalised), `mean`, `interval` (68%, highest density),
     `nominal`, `tau`; with `printed`, the paper's ratio of the ends for $e^\alpha$, which stops at f > 0 and is biased
-    (ERRATA 1.2).
+    (errata 1.2).
     """
     log_f, log_rest, log_odds = _log_weights(draws)
     shift = float(draws.supermodel.tilt[0] - draws.supermodel.tilt[1])

@@ -1,7 +1,7 @@
 r"""The plain Savage-Dickey ratio: nested models, from posterior draws of the larger one alone.
 
 $\ln Z_{nested} - \ln Z_{larger} = \ln p(\phi_0 | D) - \ln \pi(\phi_0)$, for the nested model $\phi = \phi_0$, *if*
-$\pi(\theta|\phi_0) = \pi_{nested}(\theta)$ (ERRATA E17: the paper does not say so; a correlated prior made -1.26 of
+$\pi(\theta|\phi_0) = \pi_{nested}(\theta)$ (errata E17: the paper does not say so; a correlated prior made -1.26 of
 it).
 """
 

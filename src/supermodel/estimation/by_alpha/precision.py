@@ -2,7 +2,7 @@ r"""$\sigma^2 = \tau / (N I)$, $I = \mathrm{Var}[w(\alpha)|D]$: how well N draws
 
 Orientation: `log_bayes_factor` $\lambda = \ln Z_{first} - \ln Z_{second}$, weight 1 wholly first; the paper's l is
 $-\lambda$. A tilt eta, $L_S = f e^\eta L_1 + (1-f) L_2$, replaces lambda by lambda + eta (l by l - eta).
-Section numbers are those of the errata.
+Section numbers are those of docs/paper/errata.md.
 """
 
 from __future__ import annotations

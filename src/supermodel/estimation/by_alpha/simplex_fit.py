@@ -22,7 +22,7 @@ NOTHING = 1e-9  # a share below is zero: the likelihood has its maximum on the b
 def piecewise_linear(draws: Draws) -> Evidences:
     r"""$p(\alpha|D)$ is linear between the nodes $\alpha = k$ with values proportional to $Z_k$, by maximum likelihood.
 
-    For `mixture` on `Hats` (ERRATA 3.5). A model whose share comes out as zero has an infinite error and $\ln Z =
+    For `mixture` on `Hats` (errata 3.5). A model whose share comes out as zero has an infinite error and $\ln Z =
     -\infty$: tilt it, or use `shares`.
     """
     if not isinstance(draws.supermodel.coordinate, Hats):
