@@ -1,8 +1,9 @@
 """The house rules that a machine can check: who imports whom, names, sizes, and what is never called.
 
-Data flows one way (DESIGN: models → embedding → sampling → estimation → result → report), and so do imports: a module
-may import its own package and what stands to its left in FLOW, never what stands to its right. An import inside a
-function counts like any other; one under `if TYPE_CHECKING:` does not, since it never runs.
+Data flows one way, from models to answers, and so do imports: a module may import its own package and what stands to
+its left in FLOW, never what stands to its right. An import inside a function counts like any other, without exception;
+one under `if TYPE_CHECKING:` does not, since it never runs. The report stands to the left of the results, for it draws
+what it is given: a result that shows itself imports the report, never the other way round.
 """
 
 import ast
@@ -16,40 +17,17 @@ import pytest
 TESTS = Path(__file__).resolve().parent
 PACKAGE = TESTS.parent / "src" / "supermodel"
 
-# Left to right. Names in one tuple are one package under several roofs: they may import each other.
+# Left to right.
 FLOW = (
-    ("errors",),
-    ("jax_scope",),
-    ("exact",),
-    ("models",),
-    ("embedding",),
-    ("sampling",),
-    ("estimation",),
-    ("verdict",),
-    ("results",),
-    ("engine",),
-    ("comparing",),
-    ("trust",),
-    ("report",),
-    ("spec",),
-    ("shell", "__main__"),
+    *("errors", "jax_scope", "exact", "models", "embedding", "sampling", "estimation", "verdict"),
+    *("report", "results", "engine", "comparing", "trust", "spec", "shell"),
 )
-RANK = {name: rank for rank, names in enumerate(FLOW) for name in names}
+RANK = {name: rank for rank, name in enumerate(FLOW)} | {"__main__": len(FLOW)}
 
 # Narrower than FLOW: these import nothing of ours but what is listed (and exact its own package).
 ONLY = {
     "exact": {"exact", "errors"},  # the ground truth must not depend on what it judges
     "estimation.by_alpha.precision": {"exact", "errors"},  # closed laws of precision: a planner needs no draws
-}
-
-# Imports to the right that are allowed, inside a function only, each with its reason.
-COMFORT = (
-    "report() and plot() are methods for the user's comfort; a result that is never shown must not load jinja2 and "
-    "matplotlib, so the import waits for the call"
-)
-LAZY = {
-    ("results", "trust"): "a method for comfort: the models of a result, put to the test again",
-    **{(own, "report"): COMFORT for own in ("results", "trust")},
 }
 
 # The package itself (`import supermodel`) gathers everything: only those at the right end may lean on it.
@@ -65,7 +43,6 @@ MAY_PLOT = {"report"}
 class Import(NamedTuple):
     target: str  # full dotted name
     line: int
-    in_function: bool
 
 
 def modules(package: Path) -> dict[str, Path]:
@@ -84,27 +61,26 @@ def is_type_checking(test: ast.expr) -> bool:
 def imports(tree: ast.Module, package: str = "") -> Iterator[Import]:
     """Every import that can run. `package` is the dotted home of relative imports."""
 
-    def walk(node: ast.AST, in_function: bool) -> Iterator[Import]:
+    def walk(node: ast.AST) -> Iterator[Import]:
         if isinstance(node, ast.If) and is_type_checking(node.test):
             for child in node.orelse:
-                yield from walk(child, in_function)
+                yield from walk(child)
             return
         if isinstance(node, ast.Import):
-            yield from (Import(alias.name, node.lineno, in_function) for alias in node.names)
+            yield from (Import(alias.name, node.lineno) for alias in node.names)
         elif isinstance(node, ast.ImportFrom):
             parts = package.split(".")
             home = parts[: len(parts) - node.level + 1] if node.level else []
             source = ".".join([*home, *([node.module] if node.module else [])])
-            yield from (Import(f"{source}.{alias.name}", node.lineno, in_function) for alias in node.names)
+            yield from (Import(f"{source}.{alias.name}", node.lineno) for alias in node.names)
         elif isinstance(node, ast.Call) and getattr(node.func, "attr", getattr(node.func, "id", "")) == "import_module":
             target = node.args[0] if node.args else None
             if isinstance(target, ast.Constant) and isinstance(target.value, str):
-                yield Import(target.value, node.lineno, in_function)
-        in_function = in_function or isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda)
+                yield Import(target.value, node.lineno)
         for child in ast.iter_child_nodes(node):
-            yield from walk(child, in_function)
+            yield from walk(child)
 
-    yield from walk(tree, False)
+    yield from walk(tree)
 
 
 def home_of(module: str, path: Path) -> str:
@@ -124,7 +100,7 @@ def wrong_imports(package: Path) -> list[str]:
             faults.append(f"{module}: has no place in FLOW; say in tests/test_architecture.py what it may import")
             continue
         only = next((allowed for name, allowed in ONLY.items() if f"{module}.".startswith(f"{name}.")), None)
-        for target, line, in_function in imports(ast.parse(path.read_text()), home_of(module, path)):
+        for target, line in imports(ast.parse(path.read_text()), home_of(module, path)):
             parts = target.split(".")
             if parts[0] != "supermodel" or parts[1:] == ["__version__"]:
                 continue
@@ -135,7 +111,7 @@ def wrong_imports(package: Path) -> list[str]:
                     faults.append(f"{where}takes {other or 'supermodel'!r} from the package itself; name its module")
             elif only is not None and other not in only:
                 faults.append(f"{where}imports {other}, but may import only {', '.join(sorted(only))}")
-            elif RANK[other] > RANK[own] and not (in_function and (own, other) in LAZY):
+            elif RANK[other] > RANK[own]:
                 faults.append(f"{where}imports {other}, which stands to the right of {own}")
     return faults
 
@@ -206,7 +182,18 @@ PLANTED = {
         "models/model.py",
         "if TYPE_CHECKING:\n    pass\nelse:\n    import supermodel.shell.cli",
     ),
-    "result to report, at once": (wrong_imports, "results/comparison.py", "from supermodel.report import text"),
+    "report to results": (wrong_imports, "report/text.py", "from supermodel.results.words import interpret"),
+    "report to results, in a function": (
+        wrong_imports,
+        "report/plots.py",
+        "def f():\n    from supermodel.results import ranking",
+    ),
+    "results to trust, in a method": (
+        wrong_imports,
+        "results/comparison.py",
+        "class A:\n    def check(self):\n        from supermodel.trust.check import check",
+    ),
+    "results to the front door": (wrong_imports, "results/words.py", "def f():\n    import supermodel.comparing"),
     "exact to models": (wrong_imports, "exact/linear.py", "from supermodel.models import priors"),
     "precision to draws": (
         wrong_imports,

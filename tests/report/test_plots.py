@@ -155,7 +155,7 @@ def test_labels_do_not_cover_each_other():
 def test_the_gallery_page_shows_every_picture_that_the_code_makes():
     page = (ROOT / "docs" / "gallery.md").read_text()
     shown = re.findall(r"gallery/(\w+)\.png", page)
-    code = (ROOT / "src/supermodel/report/gallery.py").read_text()
+    code = (ROOT / "docs/hooks/gallery.py").read_text()
     made = re.findall(r'^        "(\w+)": lambda', code, re.MULTILINE)
     assert sorted(shown) == sorted(made) and len(shown) >= 13
     for name in shown:

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from made_result import made_result
-from supermodel.report.tables import Cells, latex_escape, mean_and_sd, number, prior_cells, probability
-from supermodel.report.text import duration, weighted_quantiles
+from supermodel.report.numbers import duration, mean_and_sd, number, probability
+from supermodel.report.tables import Cells, latex_escape, prior_cells, weighted_quantiles
 from supermodel.verdict.verdict import Reason, Verdict
 
 NASTY = '<b>&"x|_$%'

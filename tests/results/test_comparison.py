@@ -3,6 +3,7 @@
 import dataclasses
 import json
 import math
+import re
 
 import numpy as np
 import pytest
@@ -11,7 +12,7 @@ from scipy.special import ndtri
 from made_result import exact, made_data, made_result
 from supermodel.errors import SupermodelError
 from supermodel.estimation.estimate import LN10, Estimate, Evidences
-from supermodel.results.scales import JEFFREYS, KASS_RAFTERY, TROTTA, scale
+from supermodel.report.scales import JEFFREYS, KASS_RAFTERY, TROTTA, scale
 from supermodel.verdict.verdict import Reason, Verdict
 
 FALSE_ALARM = 1e-6
@@ -204,3 +205,34 @@ def test_one_model_alone_is_shown_as_its_evidence():
     assert "ln Z(line)" in alone._repr_html_()
     with pytest.raises(SupermodelError, match="two models"):
         alone.interpret()
+
+
+# -- in a user's hands ------------------------------------------------------------------------------------------------
+
+
+def test_the_summary_has_every_parameter_of_every_model_best_first(result):
+    table = result.summary()
+    assert [row[:2] for row in table.rows] == [(n, p) for n in result.ranking for p in result.posteriors[n].parameters]
+    row = next(row for row in table.rows if row[:2] == ("curve", "c"))
+    posterior = result.posterior("curve")
+    wanted = (posterior.mean("c"), posterior.mean_error("c"), posterior.sd("c"))
+    assert row[2:5] == tuple(f"{float(value):.4g}" for value in wanted)
+    assert float(row[5]) < float(row[6]) < float(row[7]) and row[8] == "Normal(0.1, 0.6)"
+    assert str(table).splitlines()[0].split()[:2] == ["model", "parameter"] and "<table>" in table._repr_html_()
+    unusable = dataclasses.replace(result, verdict=Verdict("fail", (Reason("drift", "planted."),)))
+    assert "do not use" in str(unusable.summary()) and "do not use" not in str(table)
+
+
+def test_the_plot_is_the_answer_on_its_scale_and_of_one_model_its_evidence(result):
+    ax = result.plot("jeffreys")
+    assert "Jeffreys" in ax.get_xlabel()
+    assert result.plot(ax=ax) is ax
+    assert made_result(0, {"line": "ab"}).plot().get_title(loc="left").startswith("ln Z(line)")
+
+
+def test_methods_and_citation_are_text_for_a_paper(result):
+    assert "seed 0" in result.methods() and result.interpret().headline in result.methods()
+    cited = result.cite()
+    entries = re.findall(r"^@\w+\{(\w+),$", cited, re.MULTILINE)
+    assert entries == ["Mootoovaloo2016", "ShirtsChodera2008", "supermodel"]
+    assert f"version = {{{result.versions['supermodel']}}}" in cited and cited.count("{") == cited.count("}")

@@ -9,16 +9,21 @@ from matplotlib.axes import Axes
 from matplotlib.colors import LinearSegmentedColormap
 
 from supermodel.estimation.estimate import Estimate
+from supermodel.report.numbers import shown
+from supermodel.report.record_plots import alpha
+from supermodel.report.scales import scale as chosen_scale
 from supermodel.report.style import ALARM, FAINT, INK, PALETTE, PAPER, colour, plot, shortened, stamp, width_of
-from supermodel.results.reweighting import HEAVY
-from supermodel.results.scales import scale as chosen_scale
-from supermodel.results.words import bound_of, shown
 
 if TYPE_CHECKING:
     from supermodel.results.comparison import Comparison
     from supermodel.results.drivers import Drivers
     from supermodel.results.sensitivity import Sensitivity
     from supermodel.trust.calibrate import Calibration
+
+
+def answer(result: Comparison, scale: Any = "trotta", ax: Axes | None = None) -> Axes:
+    """The first picture to look at: ln B on the bands of a scale, or of a single model the curve that ends in its ln Z."""
+    return bayes_factors(result, scale, ax=ax) if len(result.names) > 1 else alpha(result, ax=ax)
 
 
 @plot(height=1.9)
@@ -56,7 +61,7 @@ def bayes_factors(result: Comparison, scale: Any = "trotta", *, ax: Axes) -> Axe
 def _interval(ax: Axes, result: Comparison, best: str, name: str, e: Estimate, row: int, far: float) -> None:
     shade = colour(result.names, best)
     if result.verdict.level == "limit":
-        bound = bound_of(result, best, name)
+        bound = result.bound(best, name)
         x = min(bound.value, 0.9 * far)
         ax.annotate("", (far, row), (x, row), arrowprops={"arrowstyle": "-|>", "color": shade, "lw": 2})
         ax.plot([x], [row], "|", ms=14, mew=2, color=shade)
@@ -272,7 +277,7 @@ def drivers(found: Drivers, *, ax: Axes) -> Axes:
     """What of ln B would go with each datum: above the line it speaks for the first model, below for the second."""
     x = np.arange(len(found.labels)) if found.position is None else found.position
     sign = found.leave_out >= 0
-    heavy = found.pareto_k > HEAVY
+    heavy = found.is_heavy
     ax.axhline(0.0, color=INK, linewidth=0.8)
     for side, shade in ((sign, PALETTE[0]), (~sign, PALETTE[1])):
         ax.vlines(x[side], 0.0, found.leave_out[side], color=shade, linewidth=1.6, alpha=0.7)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import base64
 import io
-import os
 import re
 from collections.abc import Callable, Mapping
 from functools import cache, partial
@@ -18,12 +17,11 @@ from matplotlib.figure import Figure
 
 from supermodel.errors import SupermodelError
 from supermodel.report import plots
-from supermodel.report.methods import BIBTEX, methods
+from supermodel.report.methods import cite, methods
+from supermodel.report.numbers import duration, shown
 from supermodel.report.style import ALARM, FAINT, INK, PALETTE, PAPER, RC, WARN
 from supermodel.report.tables import Cells, matrix_cells, parameter_cells, prior_cells, ranking_cells, scalars
-from supermodel.report.text import WORDS, duration, odds_sentence
-from supermodel.results.storage import write_atomically
-from supermodel.results.words import interpret, shown
+from supermodel.report.text import WORDS, odds_sentence
 
 if TYPE_CHECKING:
     from supermodel.results.comparison import Comparison
@@ -54,11 +52,6 @@ class Section(NamedTuple):
     notes: tuple[str, ...] = ()
 
 
-def write(result: Comparison, path: str | os.PathLike[str], title: str | None = None, scale: Any = "trotta") -> None:
-    """Write the page, atomically."""
-    write_atomically(path, page(result, title, scale).encode())
-
-
 def page(result: Comparison, title: str | None = None, scale: Any = "trotta") -> str:
     """The whole report as one HTML text."""
     import jinja2
@@ -68,7 +61,7 @@ def page(result: Comparison, title: str | None = None, scale: Any = "trotta") ->
         autoescape=True, undefined=jinja2.StrictUndefined, trim_blocks=True, lstrip_blocks=True
     )
     many = len(result.names) > 1
-    said = interpret(result, scale=scale) if many else None
+    said = result.interpret(scale=scale) if many else None
     return environment.from_string(template).render(
         title=title or (" against " if len(result.names) == 2 else ", ").join(result.ranking),
         headline=said.headline if said else f"ln Z({result.best}) = {shown(result.log_evidence(result.best))}",
@@ -79,7 +72,7 @@ def page(result: Comparison, title: str | None = None, scale: Any = "trotta") ->
         reasons=result.verdict.reasons,
         sections=sections(result, scale),
         methods=methods(result),
-        bibtex=BIBTEX,
+        bibtex=cite(result),
         facts=facts(result),
     )
 
@@ -342,7 +335,7 @@ def _snippet_style() -> str:
 def snippet(result: Comparison) -> str:
     """What a notebook shows: headline, meaning, verdict and ranking."""
     if len(result.names) > 1:
-        said = interpret(result)
+        said = result.interpret()
         head, meaning = said.headline, said.meaning
     else:
         head, meaning = f"ln Z({result.best}) = {shown(result.log_evidence(result.best))}", ""

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from supermodel.results.words import interpret, shown
+from supermodel.report.numbers import shown
 
 if TYPE_CHECKING:
     from supermodel.results.comparison import Comparison
@@ -27,6 +27,18 @@ BIBTEX = """@article{Mootoovaloo2016,
   pages   = {124105},
   year    = {2008},
 }
+"""
+
+
+def cite(result: Comparison) -> str:
+    """BibTeX of the method, of its estimator, and of this package in the version that made the result."""
+    version = result.versions.get("supermodel", "unknown")
+    return f"""{BIBTEX}
+@software{{supermodel,
+  author  = {{{{The supermodel developers}}}},
+  title   = {{{{supermodel: Bayes factors via Savage-Dickey supermodels}}}},
+  version = {{{version}}},
+}}
 """
 
 
@@ -69,7 +81,7 @@ def methods(result: Comparison) -> str:
                 else "prior probabilities " + ", ".join(f"{n}: {p:.3g}" for n, p in result.prior_odds.items()) + "."
             )
         )
-        parts.append(f"The result is {interpret(result).headline} (natural logarithm; one standard error).")
+        parts.append(f"The result is {result.interpret().headline} (natural logarithm; one standard error).")
     else:
         parts.append(f"The result is ln Z = {shown(result.log_evidence(result.best))}.")
     parts.append(f"All checks of the run gave the verdict “{result.verdict.level}”.")

@@ -1,5 +1,6 @@
 """Every plot in one place. Each takes and returns an Axes (`ax=None` makes a figure), and computes nothing new."""
 
+from supermodel.report.answer_plots import answer as answer
 from supermodel.report.answer_plots import bayes_factors as bayes_factors
 from supermodel.report.answer_plots import calibration as calibration
 from supermodel.report.answer_plots import drivers as drivers

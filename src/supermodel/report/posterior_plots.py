@@ -9,13 +9,12 @@ import numpy as np
 from matplotlib.axes import Axes
 
 from supermodel.errors import DataError, SupermodelError
+from supermodel.report.numbers import mean_and_sd, probability
 from supermodel.report.style import FAINT, INK, colour, dashes, end_labels, plot, shortened, stamp
-from supermodel.report.tables import mean_and_sd, probability, scalar_label, scalar_values, scalars
-from supermodel.report.text import weighted_quantiles
-from supermodel.results.averaging import Averaged, Predictions
-from supermodel.results.rescaling import edges
+from supermodel.report.tables import scalar_label, scalar_values, scalars, weighted_quantiles
 
 if TYPE_CHECKING:
+    from supermodel.results.averaging import Averaged, Predictions
     from supermodel.results.comparison import Comparison
 
 
@@ -66,7 +65,7 @@ def averaged(
     total = np.zeros_like(grid)
     for name in owners:
         post = result.posteriors[name]
-        curve = density(scalar_values(post, parameter, index), post.weights, grid, _ends(result, name, parameter))
+        curve = density(scalar_values(post, parameter, index), post.weights, grid, result.support(name, parameter))
         share = mix.probabilities[name]
         total += share * curve if share > 0 else 0.0
         shade = colour(result.names, name)
@@ -95,12 +94,6 @@ def averaged(
     ax.set_title(f"Averaged over models (filled): {mean_and_sd(float(mean), float(sd))}{given}")
     stamp(ax, result.verdict.level)
     return ax
-
-
-def _ends(result: Comparison, name: str, parameter: str) -> tuple[float, float]:
-    """The ends of a scalar parameter's support under one model."""
-    prior = result.priors.get(name, {}).get(parameter)
-    return edges(prior) if prior is not None and prior.shape == () else (-np.inf, np.inf)
 
 
 def _spikes(ax: Axes, mix: Averaged, result: Comparison, top: float, on_right: bool) -> None:
@@ -199,7 +192,7 @@ def corner(
             box.set_xlim(*spans[col])
             if row == col:
                 grid = np.linspace(*spans[row], 200)
-                curve = density(columns[row], post.weights, grid, _ends(result, name, chosen[row][0]))
+                curve = density(columns[row], post.weights, grid, result.support(name, chosen[row][0]))
                 box.fill_between(grid, curve, color=shade, alpha=0.25, linewidth=0)
                 box.plot(grid, curve, color=shade, linewidth=1.2)
                 box.set_ylim(0, 1.15 * curve.max())

@@ -10,9 +10,8 @@ from matplotlib.colors import LinearSegmentedColormap
 
 from supermodel.estimation.estimate import Estimate
 from supermodel.estimation.ladder import LadderFit, multistate, rao_blackwell
+from supermodel.report.numbers import shown
 from supermodel.report.style import FAINT, INK, PAPER, colour, end_labels, plot, shortened, stamp
-from supermodel.results.sensitivity import path
-from supermodel.results.words import default_pair, shown
 
 if TYPE_CHECKING:
     from supermodel.results.comparison import Comparison
@@ -115,9 +114,9 @@ def _widest_gap(weight: np.ndarray) -> float:
 def trace(result: Comparison, first: str | None = None, second: str | None = None, *, ax: Axes) -> Axes:
     """ln B from the first n draws, with bands of one and two errors; the second estimator dashed, the target dotted."""
     if len(result.names) > 1:
-        first, second = default_pair(result, first, second)
+        first, second = result.pair(first, second)
         label = f"ln B({shortened(first)} : {shortened(second)})"
-        signs, final = path(result.edges, first, second), result.log_bayes_factor(first, second)
+        signs, final = result.path(first, second), result.log_bayes_factor(first, second)
     else:
         (first,) = result.names
         label, final = f"ln Z({shortened(first)})", result.log_evidence(first)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -12,12 +11,15 @@ import numpy as np
 from markupsafe import escape
 
 from supermodel.estimation.estimate import Estimate
-from supermodel.results.ranking import Matrix, Ranking
-from supermodel.results.words import shown
+from supermodel.report.numbers import mean_and_sd, number, probability, shown
 
 if TYPE_CHECKING:
     from supermodel.results.comparison import Comparison
     from supermodel.results.posterior import ModelPosterior
+    from supermodel.results.ranking import Matrix, Ranking
+
+SUMMARY = (0.05, 0.5, 0.95)  # the quantiles of `Comparison.summary`
+UNUSABLE = {"fail": "Verdict FAIL: do not use these numbers.", "limit": "Verdict LIMIT: bounds only."}
 
 _LATEX = {
     "\\": r"\textbackslash{}", "&": r"\&", "%": r"\%", "$": r"\$", "#": r"\#", "_": r"\_", "{": r"\{", "}": r"\}",
@@ -64,6 +66,11 @@ class Cells:
         ]
         return "\n".join(lines + ([f"{indent}{self.note}"] if self.note else []))
 
+    def __str__(self) -> str:
+        return self.text()
+
+    __repr__ = __str__
+
     def markdown(self) -> str:
         """A Markdown table."""
         rule = "|" + "|".join(":---" if i in self.left else "---:" for i in range(len(self.header))) + "|"
@@ -87,6 +94,9 @@ class Cells:
         ]
         return "\n".join(body + ([f"% {' '.join(self.note.split())}"] if self.note else [])) + "\n"
 
+    def _repr_html_(self) -> str:
+        return self.html()
+
     def html(self) -> str:
         """An HTML table."""
 
@@ -101,27 +111,6 @@ class Cells:
         return (
             f'<div class="wide"><table><thead>{row(self.header, "th")}</thead><tbody>{body}</tbody></table></div>{note}'
         )
-
-
-def number(value: float, spec: str = ".2f") -> str:
-    """A number, or a dash where there is none."""
-    if math.isfinite(value):
-        text = format(value, spec)
-        return text.lstrip("-") if float(text) == 0 else text
-    return "–" if math.isnan(value) else "∞" if value > 0 else "−∞"
-
-
-def probability(value: float) -> str:
-    """A probability that never rounds to certainty.
-
-    >>> probability(0.9935), probability(1.2e-7), probability(1 - 1e-9)
-    ('0.9935', '1.2e-07', '>0.9999')
-    """
-    if math.isnan(value):
-        return "–"
-    if value > 0.99995:
-        return ">0.9999"
-    return f"{value:.4f}" if value >= 1e-4 else ("<1e-99" if value < 1e-99 else f"{value:.1e}")
 
 
 def ranking_cells(ranking: Ranking) -> Cells:
@@ -147,9 +136,7 @@ def ranking_cells(ranking: Ranking) -> Cells:
         ("crossings", [number(row.crossings, ".0f") for row in ranking]),
     ]
     kept = [(name, cells) for i, (name, cells) in enumerate(columns) if i == 0 or set(cells) != {"–"}]
-    note = {"fail": "Verdict FAIL: do not use these numbers.", "limit": "Verdict LIMIT: bounds only."}.get(
-        ranking.level, ""
-    )
+    note = UNUSABLE.get(ranking.level, "")
     return Cells(tuple(n for n, _ in kept), tuple(zip(*(c for _, c in kept), strict=True)), note=note)
 
 
@@ -197,6 +184,24 @@ def parameter_cells(result: Comparison, most: int = 40) -> Cells:
     return Cells(("parameter (mean ± sd)", *result.names), tuple(rows), note=note)
 
 
+def summary_cells(result: Comparison) -> Cells:
+    """Every scalar parameter of every model, best model first: mean with its error, sd, quantiles, prior."""
+    rows = []
+    for name in result.ranking:
+        posterior = result.posteriors[name]
+        for parameter, index in scalars(result, name):
+            mean, error, sd = (
+                float(moment(parameter)[index]) for moment in (posterior.mean, posterior.mean_error, posterior.sd)
+            )
+            quantiles = weighted_quantiles(scalar_values(posterior, parameter, index), posterior.weights, SUMMARY)
+            prior = getattr(result.priors.get(name, {}).get(parameter), "description", "–")
+            numbers = [f"{value:.4g}" for value in (mean, error, sd, *quantiles)]
+            rows.append((name, scalar_label(parameter, index), *numbers, prior))
+    header = ("model", "parameter", "mean", "its error", "sd", *(f"{100 * level:g}%" for level in SUMMARY), "prior")
+    note = UNUSABLE.get(result.verdict.level, "")
+    return Cells(header, tuple(rows), left=frozenset({0, 1, len(header) - 1}), note=note)
+
+
 def scalars(result: Comparison, name: str) -> list[tuple[str, tuple[int, ...]]]:
     """(parameter, index) of each number in a model's parameters; the index of a scalar is ()."""
     shapes = {p: v.shape[1:] for p, v in result.posteriors[name].parameters.items()}
@@ -214,13 +219,8 @@ def scalar_label(parameter: str, index: tuple[int, ...]) -> str:
     return parameter + (f"[{','.join(map(str, index))}]" if index else "")
 
 
-def mean_and_sd(mean: float, sd: float) -> str:
-    """Two digits of the standard deviation, and the mean to match."""
-    if not (math.isfinite(mean) and math.isfinite(sd)):
-        return "–"
-    if sd <= 0:
-        return f"{mean:.4g}"
-    decimals = 1 - math.floor(math.log10(sd))
-    if not -3 <= decimals <= 8:
-        return f"{mean:.3e} ± {sd:.1e}"
-    return f"{mean:.{max(decimals, 0)}f} ± {sd:.{max(decimals, 0)}f}"
+def weighted_quantiles(values: np.ndarray, weights: np.ndarray, levels: tuple[float, ...]) -> np.ndarray:
+    """Quantiles of weighted draws (n,)."""
+    order = np.argsort(values)
+    below = np.cumsum(weights[order])
+    return np.interp(levels, (below - 0.5 * weights[order]) / below[-1], values[order])

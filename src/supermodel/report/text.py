@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from supermodel.report.tables import Cells, mean_and_sd, probability, scalar_label, scalar_values, scalars
-from supermodel.results.words import as_ratio, interpret, shown
+from supermodel.report.numbers import as_ratio, duration, mean_and_sd, probability, shown
+from supermodel.report.tables import Cells, scalar_label, scalar_values, scalars, weighted_quantiles
 
 if TYPE_CHECKING:
     from supermodel.results.comparison import Comparison
@@ -40,7 +40,7 @@ def headline(result: Comparison, scale="trotta") -> str:
         (name,) = result.names
         number = f"ln Z({name}) = {shown(result.log_evidence(name))}"
         return number + (f"   [{result.verdict.level.upper()}]" if result.verdict.level != "ok" else "")
-    said = interpret(result, scale=scale)
+    said = result.interpret(scale=scale)
     mark = "" if said.level == "ok" else f"   [{result.verdict.level.upper()}]"
     lines = [said.headline + mark, *textwrap.wrap(said.meaning, WIDTH - 2, initial_indent="  ", subsequent_indent="  ")]
     if result.verdict.is_reliable:
@@ -86,16 +86,6 @@ def provenance(result: Comparison) -> str:
     return f"{cost} · {made}\nfingerprints: {prints}"
 
 
-def duration(seconds: float) -> str:
-    """`8.2 s`, `3 min 20 s`, `2 h 5 min`."""
-    if seconds < 60:
-        return f"{seconds:.1f} s" if seconds < 10 else f"{seconds:.0f} s"
-    minutes, rest = divmod(round(seconds), 60)
-    if minutes < 60:
-        return f"{minutes} min {rest} s"
-    return f"{minutes // 60} h {minutes % 60} min"
-
-
 def parameters(result: Comparison) -> Cells | None:
     """Every scalar parameter: mean ± sd and a small picture of its marginal, model by model."""
     rows = []
@@ -123,13 +113,6 @@ def marginal(posterior: ModelPosterior, values: np.ndarray, bins: int = 16) -> t
     counts, _ = np.histogram(values, bins=bins, range=(low, high), weights=posterior.weights)
     heights = np.ceil(counts / counts.max() * (len(BLOCKS) - 1)).astype(int)
     return f"{q5:.4g}", "".join(BLOCKS[h] for h in heights), f"{q95:.4g}"
-
-
-def weighted_quantiles(values: np.ndarray, weights: np.ndarray, levels: tuple[float, ...]) -> np.ndarray:
-    """Quantiles of weighted draws (n,)."""
-    order = np.argsort(values)
-    below = np.cumsum(weights[order])
-    return np.interp(levels, (below - 0.5 * weights[order]) / below[-1], values[order])
 
 
 def indented(block: str, by: str = "  ") -> str:

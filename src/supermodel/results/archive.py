@@ -125,7 +125,7 @@ def _posterior(name: str, attrs: Mapping[str, Any], k: int, group: Mapping[str, 
     values = {p: group[f"parameter_{i}"] for i, p in enumerate(attrs["parameters"][k])}
     # Files of version 0.1.0.dev0 do not say which record a posterior is of.
     record = attrs["records"][k] if "records" in attrs else -1
-    return ModelPosterior(name, values, *(group[label] for label in POSTERIOR), record)
+    return ModelPosterior(name, values, **{label: group[label] for label in POSTERIOR}, record=record)
 
 
 def _columns(data: Any) -> dict[str, np.ndarray] | None:

@@ -13,18 +13,22 @@ import numpy as np
 
 from supermodel.errors import SupermodelError
 from supermodel.estimation.estimate import Estimate, Evidences
+from supermodel.report.scales import Scale
+from supermodel.results import export
+from supermodel.results.averaging import Averaged, Predictions, averaged, predictions
+from supermodel.results.drivers import Drivers, Split, drivers, split
 from supermodel.results.fingerprint import fingerprint, versions
 from supermodel.results.posterior import ModelPosterior
 from supermodel.results.ranking import Matrix, Ranking, matrix_of, rank
 from supermodel.results.record import EdgeRecord
-from supermodel.results.scales import Scale
-from supermodel.results.words import Bound, Interpretation, bound_of, interpret
+from supermodel.results.rescaling import edges as ends_of
+from supermodel.results.sensitivity import Sensitivity, path, sensitivity
+from supermodel.results.storage import write_atomically
+from supermodel.results.words import Bound, Interpretation, bound_of, default_pair, interpret
 from supermodel.verdict.verdict import Verdict
 
 if TYPE_CHECKING:
-    from supermodel.results.averaging import Averaged, Predictions
-    from supermodel.results.drivers import Drivers, Split
-    from supermodel.results.sensitivity import Sensitivity
+    from supermodel.report.tables import Cells
 
 SCHEMA = 1  # of what `asdict`, `to_json` and `save` write; raised whenever a name or a meaning changes
 
@@ -90,16 +94,6 @@ class Comparison:
             name = self.names[0]
         return self.evidences.log_evidence(name)
 
-    def selftest(self) -> Any:
-        """Ask of the models what a referee would: see `supermodel.check`. It calls the likelihoods anew."""
-        from supermodel.trust.check import check
-
-        if self.models is None:
-            raise SupermodelError(
-                "a result from a file has no models to test; give them to `supermodel.check(models)`."
-            )
-        return check(self.models, self.data, seed=self.seed)
-
     @cached_property
     def probabilities(self) -> dict[str, float]:
         """Posterior probabilities of the models at `prior_odds`."""
@@ -128,6 +122,19 @@ class Comparison:
     def table(self, reference: str | None = None, prior_odds: Mapping[str, float] | None = None) -> Ranking:
         """The models, best first, against `reference` (the best one by default), with the checks of each beside it."""
         return rank(self, reference, prior_odds)
+
+    def pair(self, first: str | None = None, second: str | None = None) -> tuple[str, str]:
+        """`first` and `second`, or in their place the best model and the best of the others."""
+        return default_pair(self, first, second)
+
+    def path(self, first: str, second: str) -> list[float] | None:
+        """+1 or -1 for each edge that ln Z_first - ln Z_second runs through, 0 for the others; None if there is no way."""
+        return path(self.edges, first, second)
+
+    def support(self, name: str, parameter: str) -> tuple[float, float]:
+        """Where the prior of a scalar parameter begins and ends under one model; infinite where nothing is known."""
+        prior = self.priors.get(name, {}).get(parameter)
+        return ends_of(prior) if prior is not None and prior.shape == () else (-np.inf, np.inf)
 
     def bound(self, first: str, second: str, level: float = 0.95) -> Bound:
         """What can be said where only a limit is known: ln B(first : second) above or below a value."""
@@ -160,14 +167,10 @@ class Comparison:
         `fixed` tells at which value such models hold it (one number, or one per model); without it the moments are
         those given that the parameter exists.
         """
-        from supermodel.results.averaging import averaged
-
         return averaged(self, parameter, prior_odds, fixed)
 
     def predict(self, x: Any = None, prior_odds: Mapping[str, float] | None = None, n: int = 400) -> Predictions:
         """Predictions averaged over the models and their posteriors, at `x` (by default where the data are)."""
-        from supermodel.results.averaging import predictions
-
         return predictions(self, x, prior_odds, n)
 
     # -- what the answer rests on ---------------------------------------------------------------------------------
@@ -187,22 +190,16 @@ class Comparison:
         Read off the record by reweighting: no likelihood is called. `pair` says whose ln B, `models` whose prior is
         changed (all that have the parameter, by default); `replace` is a distribution, or {label: distribution}.
         """
-        from supermodel.results.sensitivity import sensitivity
-
         return sensitivity(self, parameter, scales, shifts=shifts, replace=replace, pair=pair, models=models)
 
     def drivers(
         self, first: str | None = None, second: str | None = None, blocks: Any = None, pointwise: Any = None
     ) -> Drivers:
         """Which data drive the preference of `first` over `second`; see `supermodel.results.drivers`."""
-        from supermodel.results.drivers import drivers
-
         return drivers(self, first, second, blocks, pointwise)
 
     def split(self, name: str) -> Split:
         r"""$\ln Z = \langle \ln L \rangle - D_{KL}$ of one model: how well it fits, and what that costs (Occam)."""
-        from supermodel.results.drivers import split
-
         return split(self, name)
 
     # -- showing --------------------------------------------------------------------------------------------------
@@ -221,9 +218,33 @@ class Comparison:
 
     def report(self, path: str | os.PathLike[str], title: str | None = None, scale: Any = "trotta") -> None:
         """Write one self-contained HTML page: headline, verdict, tables, plots, priors, methods, citation."""
-        from supermodel.report.html import write
+        from supermodel.report.html import page
 
-        write(self, path, title, scale)
+        write_atomically(path, page(self, title, scale).encode())
+
+    def summary(self) -> Cells:
+        """Every parameter of every model, best model first: mean, its error, sd and quantiles; shows itself as a table."""
+        from supermodel.report.tables import summary_cells
+
+        return summary_cells(self)
+
+    def plot(self, scale: Any = "trotta", ax: Any = None) -> Any:
+        """ln B of the best model over each other one (of a single model the road to its ln Z); returns the Axes."""
+        from supermodel.report.plots import answer
+
+        return answer(self, scale, ax=ax)
+
+    def methods(self) -> str:
+        """A paragraph for the methods section of a paper, with the numbers of this run."""
+        from supermodel.report.methods import methods
+
+        return methods(self)
+
+    def cite(self) -> str:
+        """BibTeX of the method, of its estimator, and of this package in the version that made the result."""
+        from supermodel.report.methods import cite
+
+        return cite(self)
 
     # -- storing and handing on -----------------------------------------------------------------------------------
 
@@ -235,9 +256,7 @@ class Comparison:
 
     def asdict(self) -> dict[str, Any]:
         """The answer as plain numbers, lists and strings (without draws and records)."""
-        from supermodel.results.export import asdict
-
-        return asdict(self)
+        return export.asdict(self)
 
     def to_json(self, indent: int | None = 2) -> str:
         """`asdict` as JSON text; what is not a finite number becomes null."""
@@ -245,27 +264,19 @@ class Comparison:
 
     def to_arviz(self, model: str | None = None) -> Any:
         """ArviZ InferenceData of one model (the best by default), with the whole comparison as an extra group."""
-        from supermodel.results.export import to_arviz
-
-        return to_arviz(self, model)
+        return export.to_arviz(self, model)
 
     def to_dataframe(self, model: str | None = None) -> Any:
         """Weighted draws as a pandas table: of one model, or of all with `model` and `weight` columns."""
-        from supermodel.results.export import to_dataframe
-
-        return to_dataframe(self, model)
+        return export.to_dataframe(self, model)
 
     def to_getdist(self, model: str | None = None) -> Any:
         """GetDist MCSamples of one model's posterior (the best by default)."""
-        from supermodel.results.export import to_getdist
-
-        return to_getdist(self, model)
+        return export.to_getdist(self, model)
 
     def to_anesthetic(self, model: str | None = None) -> Any:
         """Weighted anesthetic Samples of one model's posterior (the best by default)."""
-        from supermodel.results.export import to_anesthetic
-
-        return to_anesthetic(self, model)
+        return export.to_anesthetic(self, model)
 
 
 @dataclass(frozen=True, eq=False, repr=False)

@@ -25,9 +25,10 @@ from supermodel.errors import DataError, ModelError, SupermodelError
 from supermodel.estimation.estimate import Estimate
 from supermodel.estimation.ladder import standard_error
 from supermodel.jax_scope import in_float64
+from supermodel.report.numbers import shown
 from supermodel.results.averaging import each_draw
 from supermodel.results.reweighting import HEAVY, tail_shape
-from supermodel.results.words import default_pair, shown
+from supermodel.results.words import default_pair
 
 if TYPE_CHECKING:
     from supermodel.results.comparison import Comparison
@@ -74,6 +75,11 @@ class Drivers:
     level: str  # of the run's verdict
 
     @property
+    def is_heavy(self) -> np.ndarray:
+        """(n,): where the posterior leans too heavily on a datum for `leave_out`."""
+        return self.pareto_k > HEAVY
+
+    @property
     def total_fit(self) -> float:
         """The difference in fit: the sum of `fit`."""
         return float(self.fit.sum())
@@ -91,7 +97,7 @@ class Drivers:
         order = np.argsort(-np.abs(self.leave_out))[:8]
         lines = [
             f"  {self.labels[i]:>10}  would take away {self.leave_out[i]:+.3f} ± {self.leave_out_error[i]:.3f}"
-            f"   (share of the fit {self.fit[i]:+.3f})" + ("  heavy tail" if self.pareto_k[i] > HEAVY else "")
+            f"   (share of the fit {self.fit[i]:+.3f})" + ("  heavy tail" if self.is_heavy[i] else "")
             for i in order
         ]
         return "\n".join([head, "Left out of the data:", *lines])

@@ -12,6 +12,7 @@ import numpy as np
 from supermodel.estimation.estimate import Estimate
 
 if TYPE_CHECKING:
+    from supermodel.report.tables import Cells
     from supermodel.results.comparison import Comparison
 
 
@@ -66,29 +67,27 @@ class Ranking:
     def __len__(self) -> int:
         return len(self.rows)
 
-    def __str__(self) -> str:
+    def cells(self) -> Cells:
+        """The table as strings."""
         from supermodel.report.tables import ranking_cells
 
-        return ranking_cells(self).text()
+        return ranking_cells(self)
+
+    def __str__(self) -> str:
+        return str(self.cells())
 
     __repr__ = __str__
 
     def markdown(self) -> str:
         """The table in Markdown."""
-        from supermodel.report.tables import ranking_cells
-
-        return ranking_cells(self).markdown()
+        return self.cells().markdown()
 
     def latex(self) -> str:
         """The table in LaTeX (booktabs)."""
-        from supermodel.report.tables import ranking_cells
-
-        return ranking_cells(self).latex()
+        return self.cells().latex()
 
     def _repr_html_(self) -> str:
-        from supermodel.report.tables import ranking_cells
-
-        return ranking_cells(self).html()
+        return self.cells().html()
 
     def to_dataframe(self) -> Any:
         """The numbers as a pandas table, one row per model."""

@@ -19,11 +19,12 @@ from supermodel.errors import SupermodelError
 from supermodel.estimation.estimate import Estimate
 from supermodel.estimation.ladder import multistate, rung_log_densities, standard_error
 from supermodel.models.priors import as_prior
+from supermodel.report.numbers import shown
+from supermodel.report.scales import SIGMAS, Scale
+from supermodel.report.scales import scale as chosen_scale
 from supermodel.results.rescaling import has_edges, is_cut_off, log_density, log_density_of_rescaled, rescaled
 from supermodel.results.reweighting import HEAVY, tail_shape
-from supermodel.results.scales import SIGMAS, Scale
-from supermodel.results.scales import scale as chosen_scale
-from supermodel.results.words import default_pair, shown
+from supermodel.results.words import default_pair
 
 if TYPE_CHECKING:
     from supermodel.results.comparison import Comparison

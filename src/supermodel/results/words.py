@@ -10,49 +10,13 @@ from typing import TYPE_CHECKING
 from scipy.special import ndtri
 
 from supermodel.errors import SupermodelError
-from supermodel.estimation.estimate import LN10, Estimate
-from supermodel.results.scales import SIGMAS, Scale
-from supermodel.results.scales import scale as chosen_scale
+from supermodel.estimation.estimate import Estimate
+from supermodel.report.numbers import shown
+from supermodel.report.scales import SIGMAS, Scale
+from supermodel.report.scales import scale as chosen_scale
 
 if TYPE_CHECKING:
     from supermodel.results.comparison import Comparison
-
-FINEST = 4  # decimals beyond which a logarithm of a Bayes factor says nothing to anybody
-
-
-def shown(estimate: Estimate, sign: bool = False) -> str:
-    """`5.022 ± 0.012`, with no more decimals than anybody needs.
-
-    >>> shown(Estimate(5.0222648, 1e-11)), shown(Estimate(-24914.3439, 1e-9)), shown(Estimate(5.02, float("inf")))
-    ('5.0223 ± <0.0001', '-24914.3 ± <0.1', '5.020 ± ∞')
-    """
-    digits = len(str(int(abs(estimate.value)))) if math.isfinite(estimate.value) else 1
-    finest = min(max(6 - digits, 1), FINEST)
-    decimals = min(estimate.decimals, finest)
-    plus = "+" if sign else ""
-    if math.isinf(estimate.error):
-        return f"{estimate.value:{plus}.{decimals}f} ± ∞"
-    if 0 <= estimate.error < 0.5 * 10.0**-finest:
-        return f"{estimate.value:{plus}.{finest}f} ± <{10.0**-finest:.{finest}f}"
-    return f"{estimate.value:{plus}.{decimals}f} ± {estimate.error:.{decimals}f}"
-
-
-def as_ratio(log_value: float) -> str:
-    """exp(ln B) as people write it: `152`, `3.1 × 10^12`.
-
-    >>> as_ratio(5.0222648), as_ratio(600.0)
-    ('152', '3.8 × 10^260')
-    """
-    if not math.isfinite(log_value):
-        return "∞" if log_value > 0 else ("0" if log_value < 0 else "unknown")
-    if abs(log_value) < math.log(1e4):
-        value = math.exp(log_value)
-        return f"{value:.3g}"
-    exponent = math.floor(log_value / LN10)
-    mantissa = math.exp(log_value - exponent * LN10)
-    if mantissa >= 9.95:
-        mantissa, exponent = 1.0, exponent + 1
-    return f"{mantissa:.1f} × 10^{exponent}"
 
 
 @dataclass(frozen=True)

@@ -10,10 +10,12 @@ import numpy as np
 
 from supermodel.comparing import compare
 from supermodel.embedding.supermodel import check_models
+from supermodel.errors import SupermodelError
 from supermodel.jax_scope import in_float64
 from supermodel.models.joint import Joint
 from supermodel.models.model import Model
 from supermodel.models.priors import Prior
+from supermodel.results.comparison import Comparison
 
 
 @dataclass(frozen=True)
@@ -42,10 +44,19 @@ class Checkup:
     __repr__ = __str__
 
 
-def check(models: Mapping[str, Model], data: Any = None, *, seed: int = 0, target_error: float = 0.1) -> Checkup:
+def check(
+    models: Mapping[str, Model] | Comparison, data: Any = None, *, seed: int = 0, target_error: float = 0.1
+) -> Checkup:
     """Ask of every model what a referee would: are its priors normalised, does its likelihood keep its constants,
     does the machinery give 0 for the same model twice, and does the order of the models matter?
+
+    Given a result, ask it of the models and data that made it. The likelihoods are called anew.
     """
+    if isinstance(models, Comparison):
+        result, data = models, models.data if data is None else data
+        if result.models is None:
+            raise SupermodelError("a result from a file has no models to test; give them: check(models, data).")
+        models = result.models
     check_models(models, least=1)
     findings: list[Finding] = []
     for name, model in models.items():

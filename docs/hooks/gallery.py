@@ -1,4 +1,4 @@
-"""Every plot, made by the code: `python -m supermodel.report.gallery docs/gallery`."""
+"""Every plot, made by the code: `python docs/hooks/gallery.py docs/gallery`."""
 
 from __future__ import annotations
 
