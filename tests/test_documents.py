@@ -99,7 +99,6 @@ def name(path: Path) -> str:
     return str(path.relative_to(ROOT))
 
 
-@pytest.mark.skipif(not (PACKAGE / "compare.py").exists(), reason="compare() is not built yet")
 @pytest.mark.parametrize("document", [d for d in DOCUMENTS if program(d.read_text()).strip()], ids=name)
 def test_examples_run(document, tmp_path):
     done = run(document, tmp_path)

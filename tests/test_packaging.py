@@ -1,5 +1,6 @@
 """What a user installs: quick to import, quick to ask for help, typed, with its data, pinned without addresses."""
 
+import ast
 import json
 import re
 import shutil
@@ -65,16 +66,17 @@ def test_typing_marker_and_data_are_in_the_package():
         assert (package / "data" / name).read_text().startswith("x,y,sigma\n")
 
 
-# The scheme is written apart from its host so that this file does not hold what it looks for.
-ADDRESSES = re.compile(
-    r"(?:https?|file)" + r"://[^\s'\"<>]*/simple\b|pythonhosted" + r"\.org|--(?:extra-)?index" + r"-url"
-    r"|--find" + r"-links|tool\.uv\." + r"(?:sources|index)"
-)
+# No file says where packages come from: not by an address, whatever its host, nor by an option of an installer. The
+# colon stands apart from its slashes below so that this file does not hold what it looks for.
+ADDRESS = re.compile(r"\b(?:[a-z][a-z0-9+.]*)" + r":/{2,3}(?P<host>[^\s/'\"<>)`}\\]+)", re.IGNORECASE)
+OPTION = re.compile(r"--(?:extra-)?index" + r"-url|--find" + r"-links|tool\.uv\." + r"(?:sources|index)")
+HOSTS = {"semver.org", "example.org", "x"}  # a reader's link, and two that lead nowhere (tests)
 PIN = re.compile(r"[a-z0-9][a-z0-9-]*==[0-9][A-Za-z0-9.+!]*( ; .+)?")
 
 
 def addresses(text: str) -> list[str]:
-    return ADDRESSES.findall(text)
+    """What a text says about where things are fetched from, save links to known hosts."""
+    return OPTION.findall(text) + [hit[0] for hit in ADDRESS.finditer(text) if hit["host"] not in HOSTS]
 
 
 def tracked_files() -> list[Path]:
@@ -93,18 +95,17 @@ def test_constraints_are_names_and_versions_only():
 
 
 def test_constraints_pin_every_direct_dependency():
-    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
-    wanted = [*project["dependencies"], *(r for extra in project["optional-dependencies"].values() for r in extra)]
-    names = {re.match(r"[A-Za-z0-9_.-]+", requirement)[0].lower() for requirement in wanted} - {"supermodel"}
+    extras = project()["optional-dependencies"].values()
+    names = distributions([*project()["dependencies"], *(r for extra in extras for r in extra)]) - {"supermodel"}
     pinned = {line.partition("==")[0] for line in (ROOT / "constraints.txt").read_text().splitlines()}
     assert names - pinned == set()
 
 
-def test_no_tracked_file_names_a_package_index():
+def test_no_tracked_file_holds_an_address():
     found = {}
     for path in tracked_files():
-        text = path.read_bytes().decode("utf-8", errors="ignore")
-        if hits := addresses(text):
+        content = path.read_bytes()
+        if b"\0" not in content and (hits := addresses(content.decode("utf-8", errors="ignore"))):
             found[str(path.relative_to(ROOT))] = hits
     assert not found
     assert not [path for path in tracked_files() if path.name in {"uv.lock", "poetry.lock", "Pipfile.lock"}]
@@ -113,16 +114,64 @@ def test_no_tracked_file_names_a_package_index():
 @pytest.mark.parametrize(
     "line",
     [
-        "--index" + "-url https://wheels.example/root",
+        "--index" + "-url x",
         "--extra-index" + "-url=x",
-        "url = 'https" + "://mirror.example/pypi/simple/numpy'",
-        "file" + ":///opt/mirror/simple",
-        "https://files.pythonhosted" + ".org/packages/a.whl",
+        "--find" + "-links wheels",
         "[[tool.uv." + "index]]",
+        "url = 'https:" + "//mirror.example/numpy'",
+        "HTTP:" + "//10.0.0.1:8080/",
+        "file:" + "///opt/mirror",
+        "git+ssh:" + "//host/package",
     ],
 )
-def test_an_index_address_is_caught(line):
+def test_an_address_is_caught(line):
     assert addresses(line)
+    assert not addresses(line.replace(":/", ": /").replace("index", "").replace("--find", ""))
+
+
+# -- one version, and dependencies as they are used ---------------------------------------------------------------------
+
+MODULE_OF = {"nautilus-sampler": "nautilus"}  # where a distribution and its module have different names
+COMES_WITH = {"pytensor": "pymc"}  # imported, and always installed by the other
+
+
+def project() -> dict:
+    return tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+
+
+def distributions(requirements: list[str]) -> set[str]:
+    return {re.match(r"[A-Za-z0-9_.-]+", requirement)[0].lower() for requirement in requirements}
+
+
+def foreign_imports() -> set[str]:
+    """Top-level modules that src imports, anywhere, and that are neither ours nor Python's."""
+    found = set()
+    for path in (ROOT / "src").rglob("*.py"):
+        for node in ast.walk(ast.parse(path.read_text())):
+            if isinstance(node, ast.Import):
+                found |= {alias.name.split(".")[0] for alias in node.names}
+            elif isinstance(node, ast.ImportFrom) and not node.level:
+                found.add(node.module.split(".")[0])
+    return found - set(sys.stdlib_module_names) - {"supermodel", "supermodel_paper"}
+
+
+def test_what_is_imported_is_declared_and_what_is_required_is_imported():
+    core = distributions(project()["dependencies"])
+    extras = project()["optional-dependencies"]
+    offered = core | distributions([r for name, extra in extras.items() if "test" not in name for r in extra])
+    used = {COMES_WITH.get(module, module) for module in foreign_imports()}
+    assert {"jax", "pandas", "dynesty"} <= used  # the search sees what stands inside functions
+    assert used - {MODULE_OF.get(name, name) for name in offered} == set()
+    assert core - used == set()
+
+
+def test_there_is_one_version():
+    version = re.search(r'^__version__ = "(.+?)"', (ROOT / "src/supermodel/__init__.py").read_text(), re.MULTILINE)[1]
+    assert "version" in project()["dynamic"] and "version" not in project()
+    assert re.search(r"^version: (.+)$", (ROOT / "CITATION.cff").read_text(), re.MULTILINE)[1] == version
+    pages = [ROOT / "README.md", *(ROOT / "docs").rglob("*.md")]
+    shown = {match[1] for page in pages for match in re.finditer(r"\bsupermodel (\d[\w.]*)", page.read_text())}
+    assert shown == {version}
 
 
 def test_git_ignores_no_source():

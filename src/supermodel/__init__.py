@@ -6,11 +6,9 @@ The whole public surface. Names are imported when they are first used, so `impor
 from __future__ import annotations
 
 import importlib
-import sys
-import types
 from typing import TYPE_CHECKING, Any
 
-__version__ = "0.1.0"
+__version__ = "0.1.0.dev0"  # the only place: pyproject.toml reads it here
 
 _HOMES = {
     "Model": "supermodel.models.model",
@@ -91,14 +89,3 @@ def __getattr__(name: str) -> Any:
 
 def __dir__() -> list[str]:
     return __all__
-
-
-class _Package(types.ModuleType):
-    """Python binds a submodule to its package when it is imported; `supermodel.compare` must stay the function."""
-
-    def __setattr__(self, name: str, value: Any) -> None:
-        if not (isinstance(value, types.ModuleType) and _HOMES.get(name) == f"supermodel.{name}" and name != "exact"):
-            super().__setattr__(name, value)
-
-
-sys.modules[__name__].__class__ = _Package

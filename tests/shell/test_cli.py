@@ -1,8 +1,6 @@
 """The command line: exit codes, messages without tracebacks, JSON for machines, tables for people."""
 
-import functools
 import json
-import sys
 from importlib import resources
 
 import pytest
@@ -18,19 +16,16 @@ SINE = str(resources.files("supermodel") / "data" / "sine.toml")
 @pytest.fixture
 def quick(monkeypatch):
     """`compare` replaced by a result at hand; the arguments it was called with are kept."""
-    import supermodel.comparing  # noqa: F401
-
     seen = {}
 
     def install(level="ok"):
         reasons = () if level == "ok" else (Reason("rhat", "planted."),)
 
-        @functools.wraps(supermodel.compare)
         def fake(models, data=None, **options):
             seen.update(models=models, data=data, **options)
             return made_result(verdict=Verdict(level, reasons))
 
-        monkeypatch.setattr(sys.modules["supermodel.compare"], "compare", fake)
+        monkeypatch.setattr("supermodel.comparing.compare", fake)
         return seen
 
     return install
@@ -142,12 +137,10 @@ def test_an_unwritable_folder_is_told(quick, tmp_path, capsys):
 
 
 def test_an_interrupt_is_no_traceback(monkeypatch, capsys):
-    import supermodel.comparing  # noqa: F401
-
     def interrupted(*args, **options):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(sys.modules["supermodel.compare"], "compare", interrupted)
+    monkeypatch.setattr("supermodel.comparing.compare", interrupted)
     assert main(["compare", SINE]) == 130
     assert capsys.readouterr().err == "supermodel: interrupted.\n"
 
