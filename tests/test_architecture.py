@@ -19,7 +19,7 @@ PACKAGE = TESTS.parent / "src" / "supermodel"
 
 # Left to right.
 FLOW = (
-    *("errors", "jax_scope", "exact", "models", "embedding", "sampling", "estimation", "verdict"),
+    *("errors", "options", "jax_scope", "exact", "models", "embedding", "sampling", "estimation", "verdict"),
     *("report", "results", "engine", "comparing", "trust", "spec", "shell"),
 )
 RANK = {name: rank for rank, name in enumerate(FLOW)} | {"__main__": len(FLOW)}

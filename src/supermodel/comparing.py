@@ -10,16 +10,16 @@ from typing import Any
 
 import numpy as np
 
-from supermodel.embedding.supermodel import COMBINATIONS, check_models
+from supermodel.embedding.supermodel import check_models
 from supermodel.engine.checkpoint import resume, write
 from supermodel.engine.judge import judge
 from supermodel.engine.posterior import posteriors
 from supermodel.engine.progress import reporter
 from supermodel.engine.recipe import by_recipe
 from supermodel.engine.run import Goals, Run
-from supermodel.errors import SupermodelError
 from supermodel.jax_scope import compilation_cache
 from supermodel.models.model import Model
+from supermodel.options import checked
 from supermodel.results.comparison import Comparison, Evidence, checked_odds
 from supermodel.results.record import EdgeRecord
 
@@ -54,10 +54,8 @@ def compare(
     `executor`: any `concurrent.futures` executor, for plain-Python likelihoods.
     """
     check_models(models)
-    goals = Goals(*_checked_goals(target_error, decide, max_evaluations, max_seconds))
-    if method != "auto":
-        if method not in COMBINATIONS:
-            raise SupermodelError(f"`method` must be 'auto' or one of {', '.join(COMBINATIONS)}; got {method!r}.")
+    goals = _goals(target_error=target_error, decide=decide, max_evaluations=max_evaluations, max_seconds=max_seconds)
+    if checked("method", method) != "auto":
         odds = checked_odds(prior_odds or dict.fromkeys(models, 1.0), tuple(models))
         return by_recipe(models, data, method, seed, goals, share, odds)
     return _run(models, data, seed, goals, share, prior_odds, checkpoint, executor, progress)
@@ -80,19 +78,12 @@ def evidence(
     `.value`, `.error`, `.verdict`, and, as of every comparison, `.posterior("model")`, `.report(...)`.
     """
     check_models({"model": model}, least=1)
-    goals = Goals(*_checked_goals(target_error, None, max_evaluations, max_seconds))
+    goals = _goals(target_error=target_error, max_evaluations=max_evaluations, max_seconds=max_seconds)
     return _run({"model": model}, data, seed, goals, True, None, checkpoint, executor, progress, Evidence)
 
 
-def _checked_goals(target_error, decide, max_evaluations, max_seconds):
-    if not (np.isfinite(target_error) and target_error > 0):
-        raise SupermodelError(f"`target_error` must be a positive number of nats; got {target_error}.")
-    if decide is not None and not (len(decide) == 2 and decide[0] <= decide[1]):
-        raise SupermodelError(f"`decide` must be (low, high) with low <= high; got {decide}.")
-    for label, value in (("max_evaluations", max_evaluations), ("max_seconds", max_seconds)):
-        if value is not None and not value > 0:
-            raise SupermodelError(f"`{label}` must be positive; got {value}.")
-    return target_error, decide, max_evaluations, max_seconds
+def _goals(**given: Any) -> Goals:
+    return Goals(**{name: checked(name, value) for name, value in given.items()})
 
 
 def _run(models, data, seed, goals: Goals, share, prior_odds, checkpoint, executor, progress, kind=Comparison):

@@ -8,12 +8,13 @@ from __future__ import annotations
 import argparse
 import os
 import sys
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from supermodel import __version__
 from supermodel.errors import SupermodelError
+from supermodel.options import BY_NAME, FLAGS
 
 if TYPE_CHECKING:
     from supermodel.results.comparison import Comparison
@@ -55,7 +56,7 @@ def _parser() -> argparse.ArgumentParser:
 
     sub = command("demo", _demo, "run the sine example end to end and write its report")
     sub.add_argument("--out", type=Path, default=Path("report"), metavar="DIR", help="folder (default: report)")
-    sub.add_argument("--seed", type=_seed, default=None, help="seed of all randomness (default: 0)")
+    _run_options(sub, ("seed",))
     _json_option(sub)
 
     sub = command("compare", _compare, "compare the models of a TOML or Python file")
@@ -96,32 +97,32 @@ def _file_argument(sub: argparse.ArgumentParser) -> None:
     sub.add_argument("file", type=Path, metavar="FILE.toml|FILE.py", help=text)
 
 
-def _run_options(sub: argparse.ArgumentParser) -> None:
-    sub.add_argument("--target-error", type=_positive, metavar="E", help="error of ln B at which to stop")
-    sub.add_argument("--seed", type=_seed, help="seed of all randomness")
-    sub.add_argument("--max-seconds", type=_positive, metavar="S", help="stop after this time with what is known")
+def _run_options(sub: argparse.ArgumentParser, names: Collection[str] = BY_NAME) -> None:
+    """The flags of `compare`; what they were given is checked by `_given`, with the words of the table."""
+    for option in FLAGS:
+        if option.name in names:
+            text = option.help + (f" (default: {option.default})" if option.default is not None else "")
+            sub.add_argument(option.flag, nargs=len(option.words), metavar=option.words, help=text)
+
+
+def _given(args: argparse.Namespace) -> dict[str, Any]:
+    """The options of `compare` that stand on the command line."""
+    found = {}
+    for option in FLAGS:
+        if words := getattr(args, option.name, None):
+            found[option.name] = option.from_words(words)
+    return found
 
 
 def _json_option(sub: argparse.ArgumentParser) -> None:
     sub.add_argument("--json", action="store_true", help="print JSON, for machines")
 
 
-def _positive(text: str) -> float:
-    value = float(text)
-    if not 0 < value < float("inf"):
-        raise argparse.ArgumentTypeError(f"{text} is not a positive number")
-    return value
-
-
-def _seed(text: str) -> int:
-    value = int(text)
-    if not 0 <= value < 2**32:
-        raise argparse.ArgumentTypeError(f"{text} is not between 0 and 2^32 - 1")
-    return value
-
-
 def _scales(text: str) -> list[float]:
-    return [_positive(part) for part in text.split(",")]
+    scales = [float(part) for part in text.split(",")]
+    if not all(0 < scale < float("inf") for scale in scales):
+        raise argparse.ArgumentTypeError(f"{text} are not positive numbers")
+    return scales
 
 
 # -- commands -----------------------------------------------------------------------------------------------------
@@ -130,7 +131,7 @@ def _scales(text: str) -> list[float]:
 def _demo(args: argparse.Namespace) -> int:
     from supermodel.shell import demo
 
-    result = demo.run(args.out, args.seed, progress=False if args.json else None)
+    result = demo.run(args.out, **_given(args), **_quiet(args))
     _print(result, args.json)
     found = result.log_bayes_factor("free", "fixed")
     written = _write(result, args.out)
@@ -247,10 +248,13 @@ def _run(args: argparse.Namespace) -> Comparison:
     from supermodel.comparing import compare
     from supermodel.spec.file import read_file
 
+    given = _given(args)  # a wrong flag is told before a file is read
     file = read_file(args.file)
-    given = {"target_error": args.target_error, "seed": args.seed, "max_seconds": args.max_seconds}
-    options = {**file.run, **{name: value for name, value in given.items() if value is not None}}
-    return compare(file.models, file.data, progress=False if args.json else None, **options)
+    return compare(file.models, file.data, **{**file.run, **_quiet(args), **given})
+
+
+def _quiet(args: argparse.Namespace) -> dict[str, bool]:
+    return {"progress": False} if args.json else {}
 
 
 def _load(path: Path) -> Comparison:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from importlib import resources
 from pathlib import Path
+from typing import Any
 
 from supermodel.comparing import compare
 from supermodel.results.comparison import Comparison
@@ -20,8 +21,7 @@ def prepare(folder: Path) -> Path:
     return folder / "sine.toml"
 
 
-def run(folder: Path, seed: int | None = None, progress: bool | None = None) -> Comparison:
-    """Compare the two models of the example, as the file in `folder` says."""
+def run(folder: Path, **options: Any) -> Comparison:
+    """Compare the two models of the example as the file in `folder` says, save where `options` say otherwise."""
     spec = read_spec(prepare(folder))
-    options = {**spec.run, **({} if seed is None else {"seed": seed})}
-    return compare(spec.models, spec.data, progress=progress, **options)
+    return compare(spec.models, spec.data, **{**spec.run, **options})

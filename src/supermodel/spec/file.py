@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import inspect
 import sys
 import traceback
 from collections.abc import Mapping
@@ -11,9 +10,9 @@ from importlib import util
 from pathlib import Path
 from typing import Any
 
-from supermodel.comparing import compare
 from supermodel.errors import SupermodelError
 from supermodel.models.model import Model
+from supermodel.options import BY_NAME
 from supermodel.spec.toml import read_spec
 
 
@@ -74,10 +73,8 @@ def _from_python(path: Path) -> File:
         raise SupermodelError(
             f"{path}: `options` must be a dict of arguments of compare; it is {type(options).__name__}."
         )
-    known = set(inspect.signature(compare).parameters) - {"models", "data"}
-    if set(options) - known:
+    if unknown := sorted(set(options) - set(BY_NAME)):
         raise SupermodelError(
-            f"{path}: `options` has {sorted(set(options) - known)}, which compare does not take; it takes "
-            f"{sorted(known)}."
+            f"{path}: `options` has {unknown}, which compare does not take; it takes {sorted(BY_NAME)}."
         )
     return File(models, getattr(module, "data", None), dict(options))

@@ -31,6 +31,7 @@ import numpy as np
 from supermodel.errors import SupermodelError
 from supermodel.models.model import Model
 from supermodel.models.noise import Binomial, Gaussian, Noise, Poisson, StudentT
+from supermodel.options import IN_TOML
 from supermodel.spec.formula import Formula, compile_formula
 from supermodel.spec.grammar import FormulaError
 from supermodel.spec.prior import parse_prior
@@ -301,25 +302,15 @@ def _link(source: Source, where: tuple[str, ...], given: Mapping[str, Any], know
 
 
 def _run_options(source: Source, given: Mapping[str, Any], names: tuple[str, ...]) -> dict[str, Any]:
-    source.check_keys(("run",), given, ("target_error", "seed", "prior_odds", "max_seconds", "max_evaluations"))
-    options: dict[str, Any] = {}
-    for key in ("target_error", "max_seconds", "max_evaluations"):
-        if key in given:
-            if not (_is_number(given[key]) and given[key] > 0):
-                raise source.error(("run", key), f"`{key}` must be a positive number; got {given[key]!r}")
-            options[key] = int(given[key]) if key == "max_evaluations" else float(given[key])
-    if "seed" in given:
-        seed = given["seed"]
-        if isinstance(seed, bool) or not isinstance(seed, int) or not 0 <= seed < 2**32:
-            raise source.error(("run", "seed"), f"`seed` must be a whole number from 0 to 2^32 - 1; got {seed!r}")
-        options["seed"] = seed
+    source.check_keys(("run",), given, tuple(option.name for option in IN_TOML))
     if "prior_odds" in given:
         odds = source.table(("run", "prior_odds"), given["prior_odds"])
         source.check_keys(("run", "prior_odds"), odds, names, required=names)
-        for name, value in odds.items():
-            if not (_is_number(value) and value >= 0):
-                raise source.error(("run", "prior_odds", name), f"prior odds must be numbers from 0 up; got {value!r}")
-        if not sum(odds.values()) > 0:
-            raise source.error(("run", "prior_odds"), "prior odds must not all be zero")
-        options["prior_odds"] = {name: float(value) for name, value in odds.items()}
+    options = {}
+    for option in IN_TOML:
+        if option.name in given:
+            try:
+                options[option.name] = option.checked(given[option.name])
+            except SupermodelError as error:
+                raise source.error(("run", option.name), str(error)) from None
     return options
