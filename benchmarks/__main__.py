@@ -37,6 +37,10 @@ def line(row: Row) -> str:
 
 
 def main(names: list[str]) -> int:
+    if names[:1] == ["fire"]:
+        from benchmarks.fire.trial import main as fire
+
+        return fire(names[1:])
     kept = json.loads(RESULTS.read_text()) if RESULTS.exists() else {}
     good = True
     for name in names or [*(job for job in JOBS if job not in BY_NAME_ONLY), "calibration"]:

@@ -1,0 +1,12 @@
+"""Trial by fire: hard problems with exact answers, run by this library and by its peers. `python -m benchmarks fire`."""
+
+from __future__ import annotations
+
+from benchmarks.fire import edges, hierarchies, modes, pairs, shapes
+from benchmarks.fire.problem import Problem
+
+CATALOGUE: dict[str, Problem] = {
+    problem.name: problem
+    for module in (pairs, modes, shapes, edges, hierarchies)
+    for problem in module.PROBLEMS
+}  # fmt: skip

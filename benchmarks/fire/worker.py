@@ -1,0 +1,28 @@
+"""A process that answers one problem for the seeds it is given, one line of JSON each: it can be ended from outside."""
+
+from __future__ import annotations
+
+import json
+import sys
+import traceback
+import warnings
+
+from benchmarks.fire import CATALOGUE
+from benchmarks.fire.programs import Answer, answer, no_answer
+
+
+def main(program: str, name: str, kind: str, max_seconds: str, options: str, *seeds: str) -> None:
+    warnings.simplefilter("ignore")
+    problem = CATALOGUE[name]
+    problem.truth  # noqa: B018  (some take seconds to work out, which is nobody's answer time)
+    print(json.dumps({"ready": True}), flush=True)
+    for seed in seeds:
+        try:
+            found: Answer = answer(program, problem, kind, int(seed), float(max_seconds), json.loads(options))
+        except Exception:  # a crash is one kind of "no answer", and the table must go on
+            found = no_answer(problem, 0.0, traceback.format_exc(limit=-3))
+        print(json.dumps({"seed": int(seed), **found.asdict()}), flush=True)
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])
