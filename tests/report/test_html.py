@@ -13,6 +13,7 @@ import pytest
 
 from made_result import made_result
 from supermodel.errors import StorageError
+from supermodel.estimation.estimate import Evidences
 from supermodel.report import plots
 from supermodel.report.html import page, svg
 from supermodel.verdict.verdict import Reason, Verdict
@@ -157,3 +158,13 @@ def test_the_browser_test_sees_planted_faults(tmp_path):
     faulty = '<title>t</title><div style="width:900px">wide</div><script>undefinedFunction()</script>'
     measures, console = browse(faulty, tmp_path, 390)
     assert measures["scroll"] > 390 and measures["wide"] and "undefinedFunction" in console
+
+
+def test_a_limit_that_is_unknown_makes_a_page_that_says_so():
+    made = made_result(verdict=Verdict("limit", (Reason("never_visited", "planted."),)))
+    evidences = Evidences(made.names, np.array([-np.inf, -30.0]), np.zeros((2, 2)))
+    text = page(dataclasses.replace(made, evidences=evidences, edges=()))
+    seen = re.sub(r"<(style|script|path|use|defs|g|clipPath)\b[^>]*>", "", text)
+    assert "is unknown, without even a limit" in seen and not re.search(r"[ >+-](inf|nan)\b", seen)
+    assert "nothing can be said of its sensitivity to priors" in seen
+    assert not re.search(r"P = [>0-9]", seen), "a probability is stated although the verdict forbids it"

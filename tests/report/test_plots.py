@@ -160,3 +160,12 @@ def test_the_gallery_page_shows_every_picture_that_the_code_makes():
     assert sorted(shown) == sorted(made) and len(shown) >= 13
     for name in shown:
         assert (ROOT / "docs" / "gallery" / f"{name}.png").stat().st_size < 120_000
+
+
+def test_an_unknown_bayes_factor_is_drawn_as_unknown_and_a_limit_as_an_arrow():
+    made = dataclasses.replace(made_result(), verdict=Verdict("limit"))
+    unknown = dataclasses.replace(made, evidences=Evidences(made.names, np.array([-np.inf, -30.0]), np.zeros((2, 2))))
+    assert "unknown" in words(plots.bayes_factors(unknown)) and "inf" not in words(plots.bayes_factors(unknown))
+    assert "unknown" in words(plots.matrix(unknown)) and "inf" not in words(plots.matrix(unknown))
+    limit = dataclasses.replace(made, evidences=Evidences.of_pair(made.names, -7.25, math.inf))
+    assert "> 7.2 at 95%" in words(plots.bayes_factors(limit))

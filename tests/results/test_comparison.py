@@ -121,7 +121,7 @@ def test_words_name_both_models_and_follow_the_direction(result):
     assert (said.first, said.second) == ("curve", "level")
     assert "for curve over level" in said.meaning and "ln B(curve : level) = 7.00" in said.headline
     turned = strong.interpret("level", "curve")
-    assert turned.favoured == "curve" and "-7.00" in turned.headline and "for curve over level" in turned.meaning
+    assert "-7.00" in turned.headline and "for curve over level" in turned.meaning
     assert said.band == turned.band == "strong"
     near = with_evidences(result, [0.0, 0.1, -9.0], [0.1, 0.1, 0.1]).interpret()
     assert "sign is not settled" in near.meaning
@@ -236,3 +236,31 @@ def test_methods_and_citation_are_text_for_a_paper(result):
     entries = re.findall(r"^@\w+\{(\w+),$", cited, re.MULTILINE)
     assert entries == ["Mootoovaloo2016", "ShirtsChodera2008", "supermodel"]
     assert f"version = {{{result.versions['supermodel']}}}" in cited and cited.count("{") == cited.count("}")
+
+
+NEVER = Verdict("limit", (Reason("never_visited", "planted: no draw gives model 'line' any share."),))
+
+
+@pytest.mark.parametrize("spread", [0.0, math.nan, math.inf])
+def test_where_not_even_a_limit_is_known_the_words_say_so(spread):
+    made = made_result()
+    evidences = Evidences(made.names, np.array([-math.inf, -30.0]), np.full((2, 2), spread))
+    unknown = dataclasses.replace(made, evidences=evidences, verdict=NEVER)
+    bound = unknown.bound("curve", "line")
+    assert not bound.is_known and "unknown" in str(bound)
+    said = unknown.interpret()
+    assert said.band is None and "unknown" in said.headline and "nothing" in said.meaning
+    everything = f"{unknown}{unknown.table().markdown()}{unknown.methods()}{said}"
+    assert not re.search(r"\b(inf|nan)\b", everything), everything
+
+
+def test_a_known_limit_is_a_number_in_words_and_table():
+    made = made_result()
+    evidences = Evidences.of_pair(made.names, -7.25, math.inf, limit={"probability": 0.9})
+    limit = dataclasses.replace(made, evidences=evidences, verdict=NEVER)
+    assert str(limit.bound("curve", "line")) == "ln B(curve : line) > 7.2 at 90%"
+    assert limit.interpret().band == "strong" and "< -7.2" in str(limit.table())
+    weak = dataclasses.replace(made, evidences=Evidences.of_pair(made.names, -1.2, math.inf), verdict=NEVER)
+    assert weak.interpret().band is None and "at least weak evidence for curve over line" in weak.interpret().meaning
+    loose = dataclasses.replace(made, evidences=Evidences.of_pair(made.names, -1.2, 3.0), verdict=NEVER)
+    assert "the sign is not settled" in loose.interpret().meaning

@@ -60,18 +60,17 @@ def bayes_factors(result: Comparison, scale: Any = "trotta", *, ax: Axes) -> Axe
 
 def _interval(ax: Axes, result: Comparison, best: str, name: str, e: Estimate, row: int, far: float) -> None:
     shade = colour(result.names, best)
-    if result.verdict.level == "limit":
-        bound = result.bound(best, name)
+    bound = result.bound(best, name)
+    is_limit = result.verdict.level == "limit"
+    if not np.isfinite(e.value) or (is_limit and not bound.is_known):
+        ax.annotate("unknown", (0.5, row), xycoords=("axes fraction", "data"), ha="center", va="center", color=ALARM)
+        return
+    if is_limit:
         x = min(bound.value, 0.9 * far)
         ax.annotate("", (far, row), (x, row), arrowprops={"arrowstyle": "-|>", "color": shade, "lw": 2})
         ax.plot([x], [row], "|", ms=14, mew=2, color=shade)
-        ax.annotate(
-            f"> {bound.value:.1f} at {100 * bound.level:.0f}%",
-            (x, row),
-            xytext=(4, 8),
-            textcoords="offset points",
-            color=INK,
-        )
+        said = f"> {bound.value:.1f} at {100 * bound.level:.0f}%"
+        ax.annotate(said, (x, row), xytext=(4, 8), textcoords="offset points", color=INK)
         return
     if e.value > far:
         ax.annotate("", (far, row), (0.86 * far, row), arrowprops={"arrowstyle": "-|>", "color": shade, "lw": 2})
@@ -99,7 +98,8 @@ def matrix(result: Comparison, *, ax: Axes) -> Axes:
     m = result.matrix()
     k = len(m.names)
     # |ln B| beyond 5 is as strong as a colour needs to say; asinh keeps small ones apart.
-    tone = np.arcsinh(np.nan_to_num(m.values)) / np.arcsinh(15.0)
+    known = np.where(np.isfinite(m.values), m.values, 0.0)
+    tone = np.arcsinh(known) / np.arcsinh(15.0)
     diverging = LinearSegmentedColormap.from_list("favour", [PALETTE[1], "#e9e9ec", PALETTE[0]])
     ax.imshow(
         np.where(np.eye(k, dtype=bool), np.nan, tone), cmap=diverging, vmin=-1, vmax=1, aspect="auto", rasterized=True
@@ -123,7 +123,7 @@ def matrix(result: Comparison, *, ax: Axes) -> Axes:
             ax.text(
                 j,
                 i + 0.2,
-                f"± {error}",
+                f"± {error}" if error else "",
                 ha="center",
                 va="center",
                 color="white" if dark else "#111111",
@@ -302,7 +302,7 @@ def drivers(found: Drivers, *, ax: Axes) -> Axes:
         f"speaks for {shortened(found.second)}", (0.01, 0.02), xycoords="axes fraction", color=PALETTE[1], fontsize=8
     )
     ax.annotate(
-        f"fit {found.total_fit:+.2f}   Occam {found.occam:+.2f}",
+        f"fit {found.total_fit:+.2f}" + (f"   Occam {found.occam:+.2f}" if np.isfinite(found.occam) else ""),
         (0.99, 0.99),
         xycoords="axes fraction",
         ha="right",

@@ -200,6 +200,8 @@ def _sensitivity_plots(result: Comparison, scale: Any) -> list:
 
 
 def _drawn_sensitivity(found: Callable[[str], Any], parameter: str, scale: Any, ax: Any) -> Any:
+    if found(parameter).level not in ("ok", "caution"):
+        raise SupermodelError(found(parameter).sentence())
     return plots.sensitivity(found(parameter), scale, ax=ax)
 
 

@@ -14,8 +14,12 @@ def shown(estimate: Estimate, sign: bool = False) -> str:
 
     >>> shown(Estimate(5.0222648, 1e-11)), shown(Estimate(-24914.3439, 1e-9)), shown(Estimate(5.02, float("inf")))
     ('5.0223 ± <0.0001', '-24914.3 ± <0.1', '5.020 ± ∞')
+    >>> shown(Estimate(float("inf"), float("nan")))
+    'unknown'
     """
-    digits = len(str(int(abs(estimate.value)))) if math.isfinite(estimate.value) else 1
+    if not math.isfinite(estimate.value):
+        return "unknown"
+    digits = len(str(int(abs(estimate.value))))
     finest = min(max(6 - digits, 1), FINEST)
     decimals = min(estimate.decimals, finest)
     plus = "+" if sign else ""

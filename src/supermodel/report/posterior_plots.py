@@ -80,7 +80,7 @@ def averaged(
     for i, (name, x, y, shade, share) in enumerate(sorted(labels, key=lambda item: item[1])):
         left = len(labels) > 1 and i == 0
         ax.annotate(
-            f"{shortened(name, 18)}\nP = {probability(share)}", (x, y), xytext=(-6 if left else 6, 2),
+            f"{shortened(name, 18)}\nP = {_stated(result, share)}", (x, y), xytext=(-6 if left else 6, 2),
             textcoords="offset points", ha="right" if left else "left", color=shade, fontsize=8,
         )  # fmt: skip
     highest = max(labels, key=lambda item: item[2])[1]
@@ -96,12 +96,17 @@ def averaged(
     return ax
 
 
+def _stated(result: Comparison, share: float) -> str:
+    """The probability of a model, or a dash where the verdict forbids to state one."""
+    return probability(share) if result.verdict.is_reliable else "–"
+
+
 def _spikes(ax: Axes, mix: Averaged, result: Comparison, top: float, on_right: bool) -> None:
     """Arrows where the fixed value is known, a line of text where it is not."""
     absent = [name for name, value in mix.spikes.items() if value is None]
     if absent:
         who = ", ".join(shortened(name, 16) for name in absent) if len(absent) <= 2 else f"{len(absent)} models"
-        share = probability(sum(mix.probabilities[name] for name in absent))
+        share = _stated(result, sum(mix.probabilities[name] for name in absent))
         ax.annotate(
             f"no {mix.parameter} in {who}:  P = {share}", (0.99 if on_right else 0.01, 0.98), xycoords="axes fraction",
             color=colour(result.names, absent[0]) if len(absent) == 1 else INK, fontsize=8, va="top",
@@ -113,7 +118,7 @@ def _spikes(ax: Axes, mix: Averaged, result: Comparison, top: float, on_right: b
         shade = colour(result.names, name)
         ax.annotate("", (value, 1.06 * top), (value, 0), arrowprops={"arrowstyle": "-|>", "color": shade, "lw": 1.8})
         ax.annotate(
-            f"{shortened(name, 18)}: {mix.parameter} = {value:g}\nP = {probability(mix.probabilities[name])}",
+            f"{shortened(name, 18)}: {mix.parameter} = {value:g}\nP = {_stated(result, mix.probabilities[name])}",
             (value, 1.07 * top), xytext=(4, 0), textcoords="offset points", color=shade, fontsize=8, va="bottom",
         )  # fmt: skip
 
@@ -141,7 +146,7 @@ def predictions(result: Comparison, x: Any = None, prior_odds: Mapping[str, floa
         shade = colour(result.names, name)
         ax.plot(grid, each.mean, color=shade, linestyle=dashes(result.names, name), linewidth=1.5, zorder=4)
         labels.append(
-            (grid[-1], float(each.mean[-1]), f"{shortened(name, 16)}  P {probability(each.probability)}", shade)
+            (grid[-1], float(each.mean[-1]), f"{shortened(name, 16)}  P {_stated(result, each.probability)}", shade)
         )
     low, high = np.min(y - np.nan_to_num(sigma)), np.max(y + np.nan_to_num(sigma))
     ax.set_ylim(low - 0.06 * (high - low), high + 0.06 * (high - low))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import math
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -80,18 +81,19 @@ def stamp(ax: Axes, level: str) -> None:
         )  # fmt: skip
     elif level in ("limit", "caution"):
         words = {"limit": "LIMIT: bound only", "caution": "caution: see verdict"}[level]
+        lift = 16 if ax.get_title(loc="left") else 4  # above a title, which may be as long as the picture is wide
         ax.annotate(
-            words, (1.0, 1.0), xycoords="axes fraction", xytext=(-2, 4), textcoords="offset points", ha="right",
+            words, (1.0, 1.0), xycoords="axes fraction", xytext=(-2, lift), textcoords="offset points", ha="right",
             va="bottom", fontsize=8, fontweight="bold", color=WARN, zorder=50, annotation_clip=False,
         )  # fmt: skip
 
 
 def end_labels(ax: Axes, labels: Sequence[tuple[float, float, str, str]], gap: float = 0.075) -> None:
     """Direct labels (x, y, text, colour) to the right of lines, pushed apart until none covers another."""
-    if not labels:
-        return
     low, high = ax.get_ylim()
-    placed = sorted(labels, key=lambda item: item[1])
+    placed = sorted((label for label in labels if math.isfinite(label[1])), key=lambda item: item[1])
+    if not placed:
+        return
     heights = [(y - low) / (high - low) for _, y, _, _ in placed]
     for i in range(1, len(heights)):
         heights[i] = max(heights[i], heights[i - 1] + gap)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -141,7 +142,11 @@ def ranking_cells(ranking: Ranking) -> Cells:
 
 
 def _against(estimate: Estimate, is_reference: bool) -> str:
-    return "–" if is_reference else shown(estimate, sign=True)
+    if is_reference:
+        return "–"
+    if math.isinf(estimate.error) and math.isfinite(estimate.value):  # the value itself is the limit
+        return f"{'>' if estimate.value >= 0 else '<'} {estimate.value:.1f}"
+    return shown(estimate, sign=True)
 
 
 def matrix_cells(matrix: Matrix) -> Cells:

@@ -21,7 +21,10 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Bound:
-    """ln B(first : second) above (`side` ">") or below ("<") `value`, with probability `level`."""
+    """ln B(first : second) above (`side` ">") or below ("<") `value`, with probability `level`.
+
+    The value is NaN where not even a limit is known.
+    """
 
     first: str
     second: str
@@ -29,7 +32,13 @@ class Bound:
     value: float
     level: float
 
+    @property
+    def is_known(self) -> bool:
+        return math.isfinite(self.value)
+
     def __str__(self) -> str:
+        if not self.is_known:
+            return f"ln B({self.first} : {self.second}) is unknown, without even a limit"
         return f"ln B({self.first} : {self.second}) {self.side} {self.value:.1f} at {100 * self.level:.3g}%"
 
 
@@ -42,9 +51,12 @@ def bound_of(result: Comparison, first: str, second: str, level: float = 0.95) -
     estimate = result.log_bayes_factor(first, second)
     side = ">" if estimate.value >= 0 else "<"
     if math.isinf(estimate.error):
-        return Bound(first, second, side, estimate.value, _stated_probability(result))
-    reach = float(ndtri(level)) * estimate.error
-    return Bound(first, second, side, estimate.value - reach if side == ">" else estimate.value + reach, level)
+        value, level = estimate.value, _stated_probability(result)
+    else:
+        reach = float(ndtri(level)) * estimate.error
+        value = estimate.value - reach if side == ">" else estimate.value + reach
+    # An infinite value comes from a model that no draw gave any share: how small it is nobody has seen.
+    return Bound(first, second, side, value if math.isfinite(value) else math.nan, level)
 
 
 def _stated_probability(result: Comparison) -> float:
@@ -67,10 +79,6 @@ class Interpretation:
     headline: str  # the number: who, over whom, how much
     meaning: str  # the words: band or bands, and odds
     level: str  # of the verdict
-
-    @property
-    def favoured(self) -> str:
-        return self.first if self.estimate.value >= 0 else self.second
 
     def __str__(self) -> str:
         return f"{self.headline}: {self.meaning}"
@@ -109,12 +117,7 @@ def interpret(
     winner, loser = (first, second) if estimate.value >= 0 else (second, first)
     if level == "limit":
         bound = bound_of(result, first, second)
-        touched = (
-            chosen.words[chosen.index(bound.value) :] if (bound.value >= 0) == (bound.side == ">") else chosen.words
-        )
-        band = touched[0] if len(touched) == 1 else None
-        word = f"{band} evidence" if band else f"at least {touched[0]} evidence"
-        meaning = f"{word} for {winner} over {loser} ({chosen.name}: {chosen.limits(chosen.words.index(touched[0]))})"
+        band, meaning = _limit_in_words(bound, chosen, winner, loser)
         return Interpretation(first, second, estimate, chosen, band, str(bound), meaning, level)
     touched = chosen.touched(estimate, sigmas)
     low, high = estimate.interval(sigmas)
@@ -135,3 +138,15 @@ def interpret(
         )
     band = touched[0] if len(touched) == 1 else None
     return Interpretation(first, second, estimate, chosen, band, headline, meaning, level)
+
+
+def _limit_in_words(bound: Bound, scale: Scale, winner: str, loser: str) -> tuple[str | None, str]:
+    """(band, meaning) of a limit; the band only where no stronger one is left."""
+    if not bound.is_known:
+        return None, f"the draws say nothing of how far {winner} and {loser} are apart"
+    if (bound.value >= 0) != (bound.side == ">"):
+        return None, f"the sign is not settled between {winner} and {loser}"
+    weakest = scale.index(bound.value)
+    word, last = scale.words[weakest], weakest == len(scale.words) - 1
+    claim = f"{'' if last else 'at least '}{word} evidence for {winner} over {loser}"
+    return (word if last else None), f"{claim} ({scale.name}: {scale.limits(weakest)})"
