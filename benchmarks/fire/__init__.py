@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from benchmarks.fire import edges, hierarchies, modes, pairs, shapes
+from benchmarks.fire import edges, hierarchies, joint_priors, modes, pairs, shapes
 from benchmarks.fire.problem import Problem
 
 CATALOGUE: dict[str, Problem] = {
     problem.name: problem
-    for module in (pairs, modes, shapes, edges, hierarchies)
+    for module in (pairs, modes, shapes, edges, joint_priors, hierarchies)
     for problem in module.PROBLEMS
 }  # fmt: skip

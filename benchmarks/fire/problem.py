@@ -22,9 +22,16 @@ LogLikelihood = Callable[[Mapping[str, Any], Any], Any]
 class Side:
     """One model. `priors` is called when the model is built: numpyro is slow to import, and 60 problems are listed."""
 
-    priors: Callable[[], Mapping[str, Any]]
-    log_likelihood: LogLikelihood
+    priors: Callable[[], Mapping[str, Any]] | None
+    log_likelihood: LogLikelihood | None
     log_evidence: Callable[[], float]  # the exact ln Z
+    made: Callable[[str], sm.Model] | None = None  # the model of a kind, where it is more than priors and likelihood
+
+    def model(self, kind: str) -> sm.Model:
+        """As JAX can trace it, or as a black box."""
+        if self.made is not None:
+            return self.made(kind)
+        return self.build() if kind == "traced" else self.black()
 
     def build(self) -> sm.Model:
         """The model as JAX can trace it."""
@@ -36,7 +43,7 @@ class Side:
         """The same as a black box that takes many points."""
 
         def log_likelihood(p):
-            # float() of a tracer raises: what is written for both would else be traced without being asked.
+            # np.asarray of a tracer raises, so that what is written for both kinds is not traced here.
             p = {name: np.asarray(value, float) for name, value in p.items()}
             with np.errstate(all="ignore"):
                 return np.asarray(self.log_likelihood(p, np), float)
@@ -64,7 +71,7 @@ class Problem:
 
     def models(self, kind: str) -> dict[str, sm.Model]:
         """{name: model}; `kind` is "traced" or "black"."""
-        return {name: side.build() if kind == "traced" else side.black() for name, side in self.sides.items()}
+        return {name: side.model(kind) for name, side in self.sides.items()}
 
 
 def one(name: str, trouble: str, priors, log_likelihood: LogLikelihood, log_evidence) -> Problem:
