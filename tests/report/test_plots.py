@@ -14,7 +14,7 @@ from made_result import made_result
 from supermodel.errors import DataError
 from supermodel.estimation.estimate import Evidences
 from supermodel.report import plots
-from supermodel.report.posterior_plots import density
+from supermodel.report.posterior_plots import smoothed
 from supermodel.report.style import end_labels
 from supermodel.trust.calibrate import Calibration
 from supermodel.verdict.verdict import Verdict
@@ -129,7 +129,7 @@ def test_data_of_another_shape_are_refused(result):
 def test_the_density_integrates_to_one_and_finds_the_mean():
     rng = np.random.default_rng(0)
     grid = np.linspace(-6, 8, 500)
-    curve = density(rng.normal(1.0, 0.7, 5000), np.full(5000, 1 / 5000), grid)
+    curve = smoothed(rng.normal(1.0, 0.7, 5000), np.full(5000, 1 / 5000), grid)
     assert np.trapezoid(curve, grid) == pytest.approx(1.0, abs=1e-3)
     assert np.trapezoid(grid * curve, grid) == pytest.approx(1.0, abs=0.05)
 
@@ -137,11 +137,11 @@ def test_the_density_integrates_to_one_and_finds_the_mean():
 def test_the_density_of_a_positive_parameter_ends_at_zero():
     values = np.abs(np.random.default_rng(0).standard_normal(5000))
     grid = np.linspace(-1, 5, 800)
-    curve = density(values, np.full(5000, 1 / 5000), grid, (0.0, np.inf))
+    curve = smoothed(values, np.full(5000, 1 / 5000), grid, (0.0, np.inf))
     assert np.all(curve[grid < 0] == 0) and np.trapezoid(curve, grid) == pytest.approx(1.0, abs=0.01)
     at_zero = curve[np.argmax(grid >= 0)]
     assert at_zero == pytest.approx(np.sqrt(2 / np.pi), rel=0.1)
-    assert density(values, np.full(5000, 1 / 5000), grid)[np.argmax(grid >= 0)] < 0.6 * at_zero  # without the mirror
+    assert smoothed(values, np.full(5000, 1 / 5000), grid)[np.argmax(grid >= 0)] < 0.6 * at_zero  # without the mirror
 
 
 def test_labels_do_not_cover_each_other():

@@ -12,7 +12,7 @@ from made_result import made_result, model
 from supermodel.errors import PriorError, StorageError, SupermodelError
 from supermodel.models.priors import as_prior
 from supermodel.results.archive import Described, _prior_as_data, _prior_from_data
-from supermodel.results.storage import save_arrays
+from supermodel.results.storage import load_arrays, save_arrays
 from supermodel.verdict.verdict import Reason, Verdict
 
 MODELS = {"line": "ab", 'curve <b>&"x /': "abc"}
@@ -146,3 +146,16 @@ def test_a_missing_library_is_named(result, library, monkeypatch):
     monkeypatch.setitem(__import__("sys").modules, library, None)
     with pytest.raises(SupermodelError, match=rf"supermodel\[{library}\]"):
         getattr(result, f"to_{library}")()
+
+
+def test_a_posterior_knows_its_record_also_from_a_file_that_does_not_say(tmp_path):
+    """Files of version 0.1.0.dev0 have no `records`: it is found by the weights, and other weights are those of none."""
+    result = made_result(0, {"line": "ab", "curve": "abc", "level": "a"})
+    result.save(tmp_path / "new.nc")
+    groups, attrs = load_arrays(tmp_path / "new.nc")
+    assert attrs.pop("records") == [0, 1, 2]
+    save_arrays(tmp_path / "old.nc", groups, attrs)
+    assert [p.record for p in sm.load(tmp_path / "old.nc").posteriors.values()] == [0, 1, 2]
+    groups["posterior_1"]["log_weights"] = groups["posterior_1"]["log_weights"][::-1]
+    save_arrays(tmp_path / "other.nc", groups, attrs)
+    assert [p.record for p in sm.load(tmp_path / "other.nc").posteriors.values()] == [0, -1, 2]

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from supermodel.results.comparison import Comparison
 
 
-def density(
+def smoothed(
     values: np.ndarray, weights: np.ndarray, grid: np.ndarray, ends: tuple[float, float] = (-np.inf, np.inf)
 ) -> np.ndarray:
     """A smooth density of weighted draws: Gaussian kernels of Silverman's width, mirrored where the support ends."""
@@ -65,7 +65,7 @@ def averaged(
     total = np.zeros_like(grid)
     for name in owners:
         post = result.posteriors[name]
-        curve = density(scalar_values(post, parameter, index), post.weights, grid, result.support(name, parameter))
+        curve = smoothed(scalar_values(post, parameter, index), post.weights, grid, result.support(name, parameter))
         share = mix.probabilities[name]
         total += share * curve if share > 0 else 0.0
         shade = colour(result.names, name)
@@ -197,7 +197,7 @@ def corner(
             box.set_xlim(*spans[col])
             if row == col:
                 grid = np.linspace(*spans[row], 200)
-                curve = density(columns[row], post.weights, grid, result.support(name, chosen[row][0]))
+                curve = smoothed(columns[row], post.weights, grid, result.support(name, chosen[row][0]))
                 box.fill_between(grid, curve, color=shade, alpha=0.25, linewidth=0)
                 box.plot(grid, curve, color=shade, linewidth=1.2)
                 box.set_ylim(0, 1.15 * curve.max())

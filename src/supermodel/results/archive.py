@@ -16,6 +16,7 @@ import numpy as np
 
 from supermodel.errors import StorageError
 from supermodel.estimation.estimate import Evidences
+from supermodel.estimation.ladder import multistate, rung_log_densities
 from supermodel.jax_scope import in_float64
 from supermodel.models.priors import Bijected, as_prior
 from supermodel.results.comparison import SCHEMA, Comparison
@@ -94,15 +95,16 @@ def load(path: str | os.PathLike[str], models: Mapping[str, Any] | None = None) 
         )
     names = tuple(attrs["names"])
     table = groups["comparison"]
+    edges = tuple(
+        EdgeRecord(first, second, **{label: groups[f"edge_{e}"][label] for label in EDGE}, report=report)
+        for e, (first, second, report) in enumerate(attrs["edges"])
+    )
     result = Comparison(
         evidences=Evidences(names, table["log_evidence"], table["covariance"], attrs["absolute"], attrs["details"]),
         verdict=Verdict(attrs["verdict"][0], tuple(Reason(*reason) for reason in attrs["verdict"][1])),
         evaluations=attrs["evaluations"],
-        posteriors={n: _posterior(n, attrs, k, groups[f"posterior_{k}"]) for k, n in enumerate(names)},
-        edges=tuple(
-            EdgeRecord(first, second, **{label: groups[f"edge_{e}"][label] for label in EDGE}, report=report)
-            for e, (first, second, report) in enumerate(attrs["edges"])
-        ),
+        posteriors={n: _posterior(n, attrs, k, groups[f"posterior_{k}"], edges) for k, n in enumerate(names)},
+        edges=edges,
         seed=attrs["seed"],
         prior_odds=attrs["prior_odds"],
         settings=attrs["settings"],
@@ -121,11 +123,27 @@ def load(path: str | os.PathLike[str], models: Mapping[str, Any] | None = None) 
     return result
 
 
-def _posterior(name: str, attrs: Mapping[str, Any], k: int, group: Mapping[str, np.ndarray]) -> ModelPosterior:
+def _posterior(
+    name: str, attrs: Mapping[str, Any], k: int, group: Mapping[str, np.ndarray], edges: tuple[EdgeRecord, ...]
+) -> ModelPosterior:
     values = {p: group[f"parameter_{i}"] for i, p in enumerate(attrs["parameters"][k])}
-    # Files of version 0.1.0.dev0 do not say which record a posterior is of.
-    record = attrs["records"][k] if "records" in attrs else -1
+    record = attrs["records"][k] if "records" in attrs else _record_of(name, group["log_weights"], edges)
     return ModelPosterior(name, values, **{label: group[label] for label in POSTERIOR}, record=record)
+
+
+def _record_of(name: str, log_weights: np.ndarray, edges: tuple[EdgeRecord, ...]) -> int:
+    """Files of version 0.1.0.dev0 do not say which edge a posterior's draws are those of: the one that gives its weights."""
+    for e, edge in enumerate(edges):
+        if name in (edge.first, edge.second) and edge.rung.size == len(log_weights):
+            counts = np.bincount(edge.rung.ravel(), minlength=len(edge.table))
+            densities = rung_log_densities(edge.log_joints, edge.table)
+            log_z = multistate(edge.log_joints, edge.rung, edge.table).log_z
+            with np.errstate(divide="ignore"):
+                pooled = np.logaddexp.reduce(np.log(counts) - log_z + densities, axis=-1)
+            logs = (edge.log_joints[..., 0 if name == edge.first else 1] - pooled).ravel()
+            if np.allclose(logs - np.logaddexp.reduce(logs), log_weights, rtol=0, atol=1e-8):
+                return e
+    return -1
 
 
 def _columns(data: Any) -> dict[str, np.ndarray] | None:

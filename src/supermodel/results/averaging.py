@@ -52,9 +52,7 @@ class Averaged:
             known = [(v, self.probabilities[n]) for n, v in self.spikes.items() if v is not None]
             values = np.append(values, [v for v, _ in known])
             weights = np.append(weights, [p for _, p in known])
-        order = np.argsort(values)
-        below = np.cumsum(weights[order]) / weights.sum()
-        return np.asarray(values[order][np.minimum(np.searchsorted(below, np.atleast_1d(level)), len(values) - 1)])
+        return band(values[:, None], weights, tuple(np.atleast_1d(level)))[:, 0]
 
     def __str__(self) -> str:
         moments = str(Estimate(float(self.mean), float(self.mean_error))) if np.ndim(self.mean) == 0 else str(self.mean)

@@ -18,11 +18,12 @@ from supermodel.results import export
 from supermodel.results.averaging import Averaged, Predictions, averaged, predictions
 from supermodel.results.drivers import Drivers, Split, drivers, split
 from supermodel.results.fingerprint import fingerprint, versions
+from supermodel.results.paths import paths
 from supermodel.results.posterior import ModelPosterior
 from supermodel.results.ranking import Matrix, Ranking, matrix_of, rank
 from supermodel.results.record import EdgeRecord
 from supermodel.results.rescaling import edges as ends_of
-from supermodel.results.sensitivity import Sensitivity, path, sensitivity
+from supermodel.results.sensitivity import Sensitivity, sensitivity
 from supermodel.results.storage import write_atomically
 from supermodel.results.words import Bound, Interpretation, bound_of, default_pair, interpret
 from supermodel.verdict.verdict import Verdict
@@ -129,7 +130,8 @@ class Comparison:
 
     def path(self, first: str, second: str) -> list[float] | None:
         """+1 or -1 for each edge that ln Z_first - ln Z_second runs through, 0 for the others; None if there is no way."""
-        return path(self.edges, first, second)
+        found = paths([(edge.first, edge.second) for edge in self.edges], second).get(first)
+        return None if found is None else found.tolist()
 
     def support(self, name: str, parameter: str) -> tuple[float, float]:
         """Where the prior of a scalar parameter begins and ends under one model; infinite where nothing is known."""

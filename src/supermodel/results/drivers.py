@@ -27,7 +27,7 @@ from supermodel.estimation.ladder import standard_error
 from supermodel.jax_scope import in_float64
 from supermodel.report.numbers import shown
 from supermodel.results.averaging import each_draw
-from supermodel.results.reweighting import HEAVY, tail_shape
+from supermodel.results.reweighting import HEAVY, reweighted
 from supermodel.results.words import default_pair
 
 if TYPE_CHECKING:
@@ -147,12 +147,10 @@ def _contributions(result: Comparison, name: str, blocks: Any, pointwise: Any):
     mean = w @ terms
     n = len(rows)
     error = [standard_error(column.reshape(shape)) for column in (n * w[:, None] * (terms - mean)).T]
-    logs = np.log(w)[:, None] - terms
-    totals = np.logaddexp.reduce(logs, axis=0)
-    without = np.exp(logs - totals)
-    out_error = [standard_error(column.reshape(shape)) for column in (n * (without - w[:, None])).T]
-    k = [tail_shape(column) for column in logs.T]
-    return labels, mean, np.array(error), -totals, np.array(out_error), np.array(k)
+    without = [reweighted(np.log(w), -column) for column in terms.T]
+    out = np.array([-found.log_mean for found in without])
+    out_error = np.array([standard_error((n * (found.weights - w)).reshape(shape)) for found in without])
+    return labels, mean, np.array(error), out, out_error, np.array([found.pareto_k for found in without])
 
 
 def _pointwise_function(result: Comparison, name: str, pointwise: Any):

@@ -11,24 +11,24 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import cache
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
 from supermodel.errors import SupermodelError
 from supermodel.estimation.estimate import Estimate
-from supermodel.estimation.ladder import multistate, rung_log_densities, standard_error
+from supermodel.estimation.ladder import multistate, standard_error
 from supermodel.models.priors import as_prior
 from supermodel.report.numbers import shown
 from supermodel.report.scales import SIGMAS, Scale
 from supermodel.report.scales import scale as chosen_scale
 from supermodel.results.rescaling import has_edges, is_cut_off, log_density, log_density_of_rescaled, rescaled
-from supermodel.results.reweighting import HEAVY, tail_shape
+from supermodel.results.reweighting import HEAVY, reweighted
 from supermodel.results.words import default_pair
 
 if TYPE_CHECKING:
     from supermodel.results.comparison import Comparison
-    from supermodel.results.posterior import ModelPosterior
 
 FEWEST = 30  # effective draws that must be left
 
@@ -183,12 +183,8 @@ def sensitivity(
         grid = np.sort(np.atleast_1d(np.asarray(default if shifts is None else shifts, float)))
         labels = tuple(f"× {s:.4g}" if kind == "scale" else f"{s:+.4g}" for s in grid)
         ratios, cut = _rescaled(result, parameter, kind, grid, moving)
-    record = _Record(result)
-    columns = list(
-        zip(
-            *(_at(record, {n: r[i] for n, r in ratios.items()}, (first, second)) for i in range(len(grid))), strict=True
-        )
-    )
+    error = _JointError(result, (first, second))
+    columns = list(zip(*(_at(error, {n: r[i] for n, r in ratios.items()}) for i in range(len(grid))), strict=True))
     values, errors, k, left = (np.array(column) for column in columns)
     return Sensitivity(
         parameter, kind, grid, labels, first, second, changed, values, errors, k, left, cut,
@@ -247,89 +243,53 @@ def _natural_pair(result: Comparison, changed: tuple[str, ...]) -> tuple[str, st
     return (first, second) if result.ranking.index(first) < result.ranking.index(second) else (second, first)
 
 
-def _at(record: _Record, ratios: Mapping[str, np.ndarray], pair: tuple[str, str]) -> tuple[float, float, float, float]:
+def _at(error: _JointError, ratios: Mapping[str, np.ndarray]) -> tuple[float, float, float, float]:
     """(ln B, its error, Pareto k, effective draws) when the priors of some models change by the given ratios."""
-    moves, k, left = {}, [0.0], [np.inf]
-    for name, ratio in ratios.items():
-        logs = record.result.posteriors[name].log_weights + ratio
-        total = np.logaddexp.reduce(logs)
-        new = np.exp(logs - total) if np.isfinite(total) else np.full(len(logs), np.nan)
-        moves[name] = (float(total), new)
-        k.append(tail_shape(logs))
-        left.append(float(1.0 / np.sum(new**2)))
-    value = record.result.log_bayes_factor(*pair).value
-    value += moves.get(pair[0], (0.0, None))[0] - moves.get(pair[1], (0.0, None))[0]
-    return value, record.error(pair, moves), max(k), min(left)
+    result, (first, second) = error.result, error.pair
+    moved = {name: reweighted(result.posteriors[name].log_weights, ratio) for name, ratio in ratios.items()}
+    value = result.log_bayes_factor(first, second).value
+    value += (moved[first].log_mean if first in moved else 0.0) - (moved[second].log_mean if second in moved else 0.0)
+    k = max((m.pareto_k for m in moved.values()), default=0.0)
+    left = min((m.effective_size for m in moved.values()), default=np.inf)
+    return value, error.after({name: m.weights for name, m in moved.items()}), max(k, 0.0), left
 
 
-class _Record:
-    """The influence of every draw on every evidence, edge by edge."""
+class _JointError:
+    """The error of ln B when priors change: a draw moves the run's own estimate and the correction to it together."""
 
-    def __init__(self, result: Comparison):
-        self.result = result
-        self.fits = [multistate(e.log_joints, e.rung, e.table) for e in result.edges]
-        self.sources = {name: self._source(name, p) for name, p in result.posteriors.items()}
+    def __init__(self, result: Comparison, pair: tuple[str, str]):
+        self.result, self.pair = result, pair
+        self.signs = result.path(*pair)
+        self.influence = cache(self._influence)
 
-    def _source(self, name: str, posterior: ModelPosterior) -> int | None:
-        """The edge whose draws the posterior's are, found by comparing weights; None if it is none of them."""
-        for e, (edge, fit) in enumerate(zip(self.result.edges, self.fits, strict=True)):
-            if name not in (edge.first, edge.second) or edge.rung.size != len(posterior.log_weights):
-                continue
-            log_weights = self._log_weights(e, 0 if name == edge.first else 1, fit)
-            if np.allclose(log_weights, posterior.log_weights, rtol=0, atol=1e-8):
-                return e
-        return None
-
-    def _log_weights(self, e: int, end: int, fit) -> np.ndarray:
+    def _influence(self, e: int) -> np.ndarray:
+        """(chains, draws): of each draw of an edge on the edge's own ln B."""
         edge = self.result.edges[e]
-        counts = np.bincount(edge.rung.ravel(), minlength=len(edge.table))
-        with np.errstate(divide="ignore"):
-            mixture = np.logaddexp.reduce(
-                np.log(counts) - fit.log_z + rung_log_densities(edge.log_joints, edge.table), axis=-1
-            )
-        logs = (edge.log_joints[..., end] - mixture).ravel()
-        return logs - np.logaddexp.reduce(logs)
+        influence = multistate(edge.log_joints, edge.rung, edge.table).influence
+        return influence[..., -1] - influence[..., 0]
 
-    def error(self, pair: tuple[str, str], moves: Mapping[str, tuple[float, np.ndarray]]) -> float:
-        """Standard error of ln B after the evidences have moved; every edge's draws counted together."""
-        signs = path(self.result.edges, *pair)
+    def after(self, weights: Mapping[str, np.ndarray]) -> float:
+        """With these new weights of the posteriors' draws."""
+        result, signs = self.result, self.signs
         loose = 0.0  # variance of moves whose draws belong to no edge on record
         on_edge: dict[int, np.ndarray] = {}
-        for name, (_, new) in moves.items():
-            posterior = self.result.posteriors[name]
-            influence = (1.0 if name == pair[0] else -1.0) * len(new) * (new - posterior.weights)
-            source = self.sources[name]
-            if source is None or signs is None:
-                loose += standard_error(influence.reshape(posterior.n_chains, -1)) ** 2
+        for name, new in weights.items():
+            posterior = result.posteriors[name]
+            moved = (1.0 if name == self.pair[0] else -1.0) * len(new) * (new - posterior.weights)
+            e = posterior.record
+            if signs is None or not 0 <= e < len(result.edges):
+                loose += standard_error(moved.reshape(posterior.n_chains, -1)) ** 2
             else:
-                edge = self.result.edges[source]
-                on_edge[source] = on_edge.get(source, 0.0) + influence.reshape(edge.rung.shape)
+                on_edge[e] = on_edge.get(e, 0.0) + moved.reshape(result.edges[e].rung.shape)
         if signs is None:
-            return float(np.sqrt(self.result.log_bayes_factor(*pair).error ** 2 + loose))
+            return float(np.sqrt(result.log_bayes_factor(*self.pair).error ** 2 + loose))
         variance = loose
         for e, sign in enumerate(signs):
-            if sign == 0 and e not in on_edge:
-                continue
-            own = max(float(self.result.edges[e].report.get("error", 0.0)), 0.0) if sign else 0.0
+            own = max(float(result.edges[e].report.get("error", 0.0)), 0.0) if sign else 0.0
             if e in on_edge:
-                fit = self.fits[e]
-                joint = sign * (fit.influence[..., -1] - fit.influence[..., 0]) + on_edge[e]
+                joint = sign * self.influence(e) + on_edge[e]
                 # Never below what the run itself claims for the edge: that holds whatever the new prior.
                 variance += max(standard_error(joint), own) ** 2 if np.all(np.isfinite(joint)) else np.inf
             else:
                 variance += own**2
         return float(np.sqrt(variance))
-
-
-def path(edges: Sequence[Any], first: str, second: str) -> list[float] | None:
-    """+1 or -1 for each edge that ln Z_first - ln Z_second runs through, 0 for the others; None if there is no way."""
-    reached: dict[str, list[float]] = {second: [0.0] * len(edges)}
-    grew = True
-    while grew and first not in reached:
-        grew = False
-        for e, edge in enumerate(edges):
-            for new, old, sign in ((edge.first, edge.second, 1.0), (edge.second, edge.first, -1.0)):
-                if old in reached and new not in reached:
-                    reached[new] = [s + (sign if i == e else 0.0) for i, s in enumerate(reached[old])]
-                    grew = True
-    return reached.get(first)
