@@ -64,7 +64,7 @@ def test_density_is_prior_times_weight(log_bayes_factor, f, low, high):
     below = [quad(raw, low, a, epsabs=0, epsrel=1e-13)[0] / norm for a in alpha[1:]]
     np.testing.assert_allclose(mixture.cdf(alpha[1:]), below, rtol=1e-11)
     mean = quad(lambda a: f(a) * raw(a), low, high, epsabs=0, epsrel=1e-13)[0] / norm
-    assert abs(mixture.mean_weight - mean) < 1e-11
+    assert abs(mixture.density.expectation(f) - mean) < 1e-11
     assert abs(mixture.log_norm - math.log(norm / quad(prior, low, high, epsrel=1e-13)[0])) < 1e-11
 
 

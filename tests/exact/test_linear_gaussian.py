@@ -128,6 +128,7 @@ def test_bayes_identity_holds_at_every_parameter(seed, shift, scale):
     m = awkward(seed)
     theta = m.posterior_mean + shift
     posterior = multivariate_normal.logpdf(theta, m.posterior_mean, m.posterior_covariance)
+    assert m.posterior.logpdf(theta) == pytest.approx(posterior, abs=1e-9)
     identity = m.log_likelihood(theta) + m.log_prior(theta) - posterior
     assert abs(identity - m.log_evidence) < 1e-8 * (1 + abs(identity))
     # y -> scale y, with everything that has its units: Z is a density of n data

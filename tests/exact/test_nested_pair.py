@@ -22,14 +22,13 @@ from supermodel.exact import (
     condition,
     fix,
     log_density_ratio,
-    log_evidence_by_quadrature,
     log_likelihood_ratio,
     nested_likelihood_line,
     polynomial,
-    posterior_of_block,
     prior_correction,
     savage_dickey,
 )
+from supermodel.exact.nested_pair import _marginal_precision
 
 TRUTH = 4.8792471984  # ln Z_second - ln Z_first of linear.csv, with theta2 in the first
 
@@ -101,16 +100,13 @@ def test_savage_dickey_at_any_value_with_prior_mean(value):
     assert abs(savage_dickey(m, [1, 3], value) - (direct(fix(m, [1, 3], value)) - direct(m))) < 1e-10
 
 
-def test_posterior_of_block_is_the_block_of_the_posterior():
-    m = awkward(correlated=True, mean=True)
-    block = posterior_of_block(m, [3, 1])
-    np.testing.assert_allclose(block.mean, m.posterior_mean[[3, 1]], atol=1e-11, rtol=0)
-    np.testing.assert_allclose(block.covariance, m.posterior_covariance[np.ix_([3, 1], [3, 1])], atol=1e-11, rtol=0)
-    # E5: the density integrates to one
-    box = np.stack([block.mean - 9, block.mean + 9], axis=1)
-    log_density = lambda phi: multivariate_normal.logpdf(phi, block.mean, block.covariance)
-    assert abs(log_evidence_by_quadrature(log_density, box).log_evidence) < 1e-9
-    assert abs(block.logpdf([0.1, 0.2]) - log_density(np.array([0.1, 0.2]))) < 1e-11
+def test_the_marginal_precision_is_that_of_the_block_of_the_posterior():
+    """E5, E6: the block of the posterior is N(-B^{-1} E, B^{-1}), with E counted from the prior mean."""
+    m, columns = awkward(correlated=True, mean=True), np.array([3, 1])
+    B, E = _marginal_precision(m, columns)
+    covariance = np.linalg.inv(B)
+    np.testing.assert_allclose(m.prior_mean[columns] - covariance @ E, m.posterior_mean[columns], atol=1e-11, rtol=0)
+    np.testing.assert_allclose(covariance, m.posterior_covariance[np.ix_(columns, columns)], atol=1e-11, rtol=0)
 
 
 def test_a_correlated_prior_is_refused_and_corrected():
@@ -273,7 +269,14 @@ def test_spike_of_linear_csv():
 def test_spike_for_general_covariance():
     m, f = awkward(), np.linspace(-0.3, 1.1, 9)
     expected = combined_model_log_density(f, m, [1, 3]) - combined_model_log_density(0.0, m, [1, 3])
-    np.testing.assert_allclose(combined_model_spike(m, [1, 3]).log_ratio(f), expected, atol=1e-11, rtol=0)
+    spike = combined_model_spike(m, [1, 3])
+    C2 = spike.prior_covariance
+    found = [
+        0.5 * w**2 * spike.t @ np.linalg.solve(np.linalg.inv(C2) + w**2 * spike.S, spike.t)
+        - 0.5 * np.linalg.slogdet(np.eye(2) + w**2 * C2 @ spike.S)[1]
+        for w in f
+    ]
+    np.testing.assert_allclose(found, expected, atol=1e-11, rtol=0)
 
 
 @pytest.mark.parametrize(("cutoff", "miss"), [(-4, -0.951), (-6, -0.042), (-8, -0.00075), (-10, -1.4e-5)])

@@ -132,11 +132,6 @@ class MixtureAlpha:
         return self.prior.expectation(self.f)
 
     @cached_property
-    def mean_weight(self) -> float:
-        r"""$E[f | D]$."""
-        return self.density.expectation(self.f)
-
-    @cached_property
     def probability(self) -> float:
         r"""$E[w|D] = \bar f B/(\bar f B + 1 - \bar f)$: the posterior probability of the first model."""
         mean = self.prior_mean_weight

@@ -16,7 +16,7 @@ from scipy.linalg import cho_factor, cho_solve
 from scipy.special import expit
 
 from supermodel.errors import DataError, ModelError, PriorError
-from supermodel.exact.linear_gaussian import LOG_2PI, Gaussian, LinearGaussian, broadcast, cholesky, log_det
+from supermodel.exact.linear_gaussian import LOG_2PI, LinearGaussian, broadcast, cholesky, log_det
 from supermodel.exact.quadrature import Density, Values
 
 Columns = np.ndarray | Sequence[int]
@@ -44,14 +44,6 @@ def condition(model: LinearGaussian, columns: Columns, value: Values = 0.0) -> L
         prior_mean=model.prior_mean[rest] + slope @ (given - model.prior_mean[columns]),
         prior_covariance=_conditional_covariance(model, columns, rest),
     )
-
-
-def posterior_of_block(model: LinearGaussian, columns: Columns) -> Gaussian:
-    r"""$p(\phi_2|D) = N(-B^{-1}E, B^{-1})$, with E counted from the prior mean (Appendix A, E5, E6)."""
-    columns, _ = _split(model, columns)
-    B, E = _marginal_precision(model, columns)
-    covariance = np.linalg.inv(B)
-    return Gaussian(model.prior_mean[columns] - covariance @ E, covariance)
 
 
 def log_density_ratio(model: LinearGaussian, columns: Columns, value: Values = 0.0) -> float:
@@ -183,14 +175,6 @@ class Spike(NamedTuple):
         r"""$S^{-1/2}$, the least over all directions: a grid of f must resolve it."""
         root = cholesky(self.prior_covariance)
         return float(np.linalg.eigvalsh(root.T @ self.S @ root).max() ** -0.5)
-
-    def log_ratio(self, weight: Values) -> np.ndarray:
-        r"""$\ln p(f) - \ln p(0)$."""
-        root = cholesky(self.prior_covariance)
-        s, U = np.linalg.eigh(root.T @ self.S @ root)
-        tau = U.T @ (root.T @ self.t)
-        ff = np.asarray(weight, float)[..., None] ** 2
-        return 0.5 * (ff * tau**2 / (1 + s * ff) - np.log1p(s * ff)).sum(axis=-1)
 
 
 def combined_model_spike(model: LinearGaussian, columns: Columns) -> Spike:
