@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 import supermodel as sm
+from benchmarks.fire.cube import Cube, cube
 from benchmarks.fire.problem import Problem
 
 MOST_CALLS = 2_000_000  # of a peer, so that it ends
@@ -66,13 +67,19 @@ def by_supermodel(problem: Problem, kind: str, seed: int, max_seconds: float, op
     return Answer(float(found.value), float(found.error), result.verdict.level, calls, seconds, float(truth), note)
 
 
-def _by_peer(run, problem: Problem, kind: str, seed: int, max_seconds: float) -> Answer:
+def _constant(f: Cube) -> float:
+    return f.log_likelihood(np.zeros(0))
+
+
+def _by_peer(run, problem: Problem, seed: int, max_seconds: float) -> Answer:
     """ln B from one run for each model. A peer has no verdict: what ends by itself is `ok`, what was cut short `limit`."""
     began = time.monotonic()
     value, variance, calls, ended, sign = 0.0, 0.0, 0, True, 1.0
     for name in list(problem.sides)[:2]:
-        f = sm.to_dynesty(problem.models(kind)[name], seed=seed)
-        found, error, cost, complete = run(f, seed, began + max_seconds)
+        f = cube(problem.sides[name], seed)
+        found, error, cost, complete = (
+            run(f, seed, began + max_seconds) if f.dimension else (_constant(f), 0.0, 1, True)
+        )
         value, variance, calls, ended = value + sign * found, variance + error**2, calls + cost, ended and complete
         sign = -1.0
     level = "ok" if ended else "limit"
@@ -80,10 +87,10 @@ def _by_peer(run, problem: Problem, kind: str, seed: int, max_seconds: float) ->
 
 
 def _dynesty(f, seed: int, until: float) -> tuple[float, float, int, bool]:
-    """Dynamic nested sampling with its defaults."""
+    """Static nested sampling, which is for evidences, with its defaults."""
     import dynesty
 
-    sampler = dynesty.DynamicNestedSampler(
+    sampler = dynesty.NestedSampler(
         f.log_likelihood, f.prior_transform, f.dimension, rstate=np.random.default_rng(seed)
     )
     sampler.run_nested(print_progress=False, maxcall=MOST_CALLS)
@@ -110,4 +117,4 @@ PEERS = {"dynesty": _dynesty, "nautilus": _nautilus}
 def answer(program: str, problem: Problem, kind: str, seed: int, max_seconds: float, options: dict[str, Any]) -> Answer:
     if program == "supermodel":
         return by_supermodel(problem, kind, seed, max_seconds, options)
-    return _by_peer(PEERS[program], problem, kind, seed, max_seconds)
+    return _by_peer(PEERS[program], problem, seed, max_seconds)

@@ -111,8 +111,8 @@ def keep(program: str, name: str, kind: str, record: dict, args: argparse.Namesp
 def wanted(args: argparse.Namespace) -> list[tuple[str, str, str, list[int]]]:
     """(program, problem, kind, seeds) that are still to be run."""
     groups = []
-    for program in args.programs.split(","):
-        for name in args.only or CATALOGUE:
+    for name in args.only or CATALOGUE:
+        for program in args.programs.split(","):
             for kind in args.kinds.split(",") if program == "supermodel" else ["traced"]:
                 seeds = [seed for seed in range(args.seeds) if is_missing(program, name, kind, seed, args)]
                 if seeds:
