@@ -8,7 +8,7 @@ import numpy as np
 import numpyro.distributions as dist
 
 from supermodel.estimation.estimate import Evidences
-from supermodel.estimation.ladder import multistate, rung_log_densities
+from supermodel.estimation.mbar import multistate, rung_log_densities
 from supermodel.exact import LinearGaussian, polynomial
 from supermodel.models.model import Model
 from supermodel.models.noise import Gaussian

@@ -5,22 +5,20 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict
 from typing import Any
-
-import numpy as np
 
 from supermodel.embedding.supermodel import check_models
 from supermodel.engine.checkpoint import resume, write
+from supermodel.engine.goals import Goals
 from supermodel.engine.judge import judge
-from supermodel.engine.posterior import posteriors
 from supermodel.engine.progress import reporter
-from supermodel.engine.recipe import by_recipe
-from supermodel.engine.run import Goals, Run
+from supermodel.engine.recipe import Recipe
+from supermodel.engine.run import Run
 from supermodel.jax_scope import compilation_cache
 from supermodel.models.model import Model
 from supermodel.options import checked
 from supermodel.results.comparison import Comparison, Evidence, checked_odds
+from supermodel.results.posterior import posteriors
 from supermodel.results.record import EdgeRecord
 
 
@@ -55,10 +53,13 @@ def compare(
     """
     check_models(models)
     goals = _goals(target_error=target_error, decide=decide, max_evaluations=max_evaluations, max_seconds=max_seconds)
-    if checked("method", method) != "auto":
-        odds = checked_odds(prior_odds or dict.fromkeys(models, 1.0), tuple(models))
-        return by_recipe(models, data, method, seed, goals, share, odds)
-    return _run(models, data, seed, goals, share, prior_odds, checkpoint, executor, progress)
+    share = share if isinstance(share, bool) else list(share)
+    run: Any = (
+        Run(models, data, seed, share, executor, goals)
+        if checked("method", method) == "auto"
+        else Recipe(models, data, seed, share, executor, goals, method)
+    )
+    return _run(run, prior_odds, checkpoint, progress)
 
 
 def evidence(
@@ -79,23 +80,23 @@ def evidence(
     """
     check_models({"model": model}, least=1)
     goals = _goals(target_error=target_error, max_evaluations=max_evaluations, max_seconds=max_seconds)
-    return _run({"model": model}, data, seed, goals, True, None, checkpoint, executor, progress, Evidence)
+    return _run(Run({"model": model}, data, seed, True, executor, goals), None, checkpoint, progress, Evidence)
 
 
 def _goals(**given: Any) -> Goals:
     return Goals(**{name: checked(name, value) for name, value in given.items()})
 
 
-def _run(models, data, seed, goals: Goals, share, prior_odds, checkpoint, executor, progress, kind=Comparison):
-    odds = checked_odds(prior_odds or dict.fromkeys(models, 1.0), tuple(models))
+def _run(run: Any, prior_odds, checkpoint, progress, kind=Comparison):
+    odds = checked_odds(prior_odds or dict.fromkeys(run.models, 1.0), tuple(run.models))
     began = time.monotonic()
-    run = Run(models, data, seed, share if isinstance(share, bool) else list(share), executor, goals)
     run.report_progress = shown = reporter(progress)
     try:
         with compilation_cache():
             if checkpoint is not None:
-                run.keep = lambda run: write(run, checkpoint)
-                resume(run, checkpoint)
+                store, load = (Recipe.write, Recipe.resume) if isinstance(run, Recipe) else (write, resume)
+                run.keep = lambda run: store(run, checkpoint)
+                load(run, checkpoint)
             run.prepare()
             run.loop()
             return finish(run, odds, time.monotonic() - began, kind)
@@ -104,29 +105,36 @@ def _run(models, data, seed, goals: Goals, share, prior_odds, checkpoint, execut
             shown.close()
 
 
-def finish(run: Run, prior_odds: Mapping[str, float], seconds: float, kind: Any = Comparison) -> Any:
+def finish(run: Any, prior_odds: Mapping[str, float], seconds: float, kind: Any = Comparison) -> Any:
     """The result of a run, at whatever point it stands."""
     return kind(
         evidences=run.evidences(),
-        verdict=judge(run),
         evaluations={"likelihood": run.evaluations, "gradient": run.gradients},
-        posteriors=posteriors(run),
-        edges=tuple(_edge_record(run, arm) for arm in run.arms),
         seed=run.seed,
         prior_odds=dict(prior_odds),
-        settings={"target_error": run.goals.target_error, "ended": run.ended, "pilots": {
-            p.name: {"method": p.method, "spread": p.spread, "evaluations": p.evaluations} for p in run.pilots}},
         seconds=seconds,
         models=run.models,
         data=run.data,
-    )  # fmt: skip
+        **(_of_recipe(run) if isinstance(run, Recipe) else _of_engine(run)),
+    )
 
 
-def _edge_record(run: Run, arm) -> EdgeRecord:
-    record = arm.edge.record()
-    used = np.isfinite(np.asarray(arm.tuning.log_prior))
-    first, second = arm.edge.pair.names
-    return EdgeRecord(
-        first, second, np.asarray(arm.tuning.table)[used], np.asarray(arm.tuning.log_prior)[used],
-        record.rung, record.log_joints, {k: float(v) for k, v in asdict(arm.report).items()},
-    )  # fmt: skip
+def _of_engine(run: Run) -> dict[str, Any]:
+    records = [arm.edge.draws(arm.tuning) for arm in run.arms]
+    pilots = {p.name: {"method": p.method, "spread": p.spread, "evaluations": p.evaluations} for p in run.pilots}
+    return {
+        "verdict": judge(run),
+        "posteriors": posteriors(run.models, records),
+        "edges": tuple(EdgeRecord.of(draws, arm.report) for draws, arm in zip(records, run.arms, strict=True)),
+        "settings": {"target_error": run.goals.target_error, "ended": run.ended, "pilots": pilots},
+    }
+
+
+def _of_recipe(run: Recipe) -> dict[str, Any]:
+    return {
+        "verdict": run.verdict(),
+        "posteriors": posteriors(run.models, [run.draws]),
+        "edges": (),
+        "chain": run.record(),
+        "settings": {"target_error": run.goals.target_error, "ended": run.ended, "method": run.combine},
+    }

@@ -6,7 +6,7 @@ import numpy as np
 
 from supermodel import exact
 from supermodel.estimation.by_alpha.endpoints import histogram, kde
-from supermodel.estimation.shares import density, shares
+from supermodel.estimation.rao_blackwell import density, shares
 from supermodel.sampling.draws import Draws
 from supermodel.verdict.diagnostics import end_bin_counts
 from supermodel_paper.examples import LINEAR, THETA2, linear_exact

@@ -7,7 +7,7 @@ import math
 from supermodel.comparing import compare
 from supermodel.estimation.by_alpha.line_fit import line_fit
 from supermodel.estimation.estimate import Estimate
-from supermodel.estimation.shares import shares
+from supermodel.estimation.rao_blackwell import shares
 from supermodel_paper import examples, nested_sampling
 from supermodel_paper.combined_model import few
 from supermodel_paper.examples import LINEAR, SINE

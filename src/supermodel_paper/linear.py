@@ -10,7 +10,7 @@ from supermodel import exact
 from supermodel.estimation.by_alpha.endpoints import histogram
 from supermodel.estimation.by_alpha.line_fit import line_fit
 from supermodel.estimation.by_alpha.precision import sigma_line
-from supermodel.estimation.shares import shares
+from supermodel.estimation.rao_blackwell import shares
 from supermodel.verdict.diagnostics import autocorrelation_time
 from supermodel_paper import examples
 from supermodel_paper.examples import LINEAR, linear_exact

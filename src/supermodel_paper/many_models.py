@@ -11,7 +11,7 @@ from supermodel import exact
 from supermodel.embedding import coordinate as coordinates
 from supermodel.embedding.supermodel import Supermodel
 from supermodel.estimation.by_alpha.simplex_fit import piecewise_linear, simplex
-from supermodel.estimation.shares import shares
+from supermodel.estimation.rao_blackwell import shares
 from supermodel_paper import examples
 from supermodel_paper.examples import linear_exact
 from supermodel_paper.figures import BLUE, GREEN, INK, RED, bars, canvas, say

@@ -9,7 +9,7 @@ import numpy as np
 from supermodel.estimation.by_alpha.averages import averaged
 from supermodel.estimation.by_alpha.counts import counts
 from supermodel.estimation.estimate import Estimate
-from supermodel.estimation.shares import shares
+from supermodel.estimation.rao_blackwell import shares
 from supermodel_paper.examples import LINEAR, SINE, linear_exact
 from supermodel_paper.figures import BLUE, RED, canvas, say
 from supermodel_paper.numbers import Number, Part, Picture, Quoted, measured

@@ -13,8 +13,9 @@ from supermodel.embedding import coordinate as coordinates
 from supermodel.embedding.supermodel import Supermodel
 from supermodel.estimation.by_alpha.precision import overlap_by_quadrature
 from supermodel.estimation.estimate import Estimate
-from supermodel.estimation.path import mbar, path_integral
-from supermodel.estimation.shares import shares
+from supermodel.estimation.mbar import mbar
+from supermodel.estimation.path_integral import path_integral
+from supermodel.estimation.rao_blackwell import shares
 from supermodel.models.model import Model
 from supermodel.sampling.draws import Draws
 from supermodel.verdict.diagnostics import autocorrelation_time

@@ -12,7 +12,7 @@ from supermodel.estimation.by_alpha.averages import averaged
 from supermodel.estimation.by_alpha.line_fit import line_fit
 from supermodel.estimation.by_alpha.precision import information_exponential, information_line
 from supermodel.estimation.conditional import prior_mean_weights
-from supermodel.estimation.shares import shares
+from supermodel.estimation.rao_blackwell import shares
 from supermodel.verdict.diagnostics import autocorrelation_time
 from supermodel_paper.examples import CUTOFF, LINEAR, SINE
 from supermodel_paper.figures import BLUE, GREEN, RED, bars, canvas, likelihood_curve, mark, say

@@ -12,7 +12,7 @@ from supermodel import exact
 from supermodel.comparing import compare
 from supermodel.embedding.supermodel import Supermodel
 from supermodel.estimation.estimate import Estimate
-from supermodel.estimation.shares import shares
+from supermodel.estimation.rao_blackwell import shares
 from supermodel.models.model import Model
 from supermodel_paper import nested_sampling
 from supermodel_paper.figures import BLUE, GREEN, MUTED, ORANGE, RED, canvas, say

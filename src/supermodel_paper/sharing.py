@@ -10,7 +10,7 @@ import numpy as np
 from scipy.special import expit
 
 from supermodel.embedding.supermodel import Supermodel
-from supermodel.estimation.shares import shares
+from supermodel.estimation.rao_blackwell import shares
 from supermodel.jax_scope import float64
 from supermodel.sampling.draws import Draws
 from supermodel.verdict.diagnostics import autocorrelation_time, crossings

@@ -10,7 +10,7 @@ from scipy.optimize import minimize
 from supermodel.estimation.by_alpha.line_fit import line_fit
 from supermodel.estimation.by_alpha.precision import sigma_line
 from supermodel.estimation.estimate import Estimate
-from supermodel.estimation.shares import shares
+from supermodel.estimation.rao_blackwell import shares
 from supermodel_paper import examples, nested_sampling
 from supermodel_paper.examples import SINE
 from supermodel_paper.figures import BLUE, GREEN, INK, RED, canvas, likelihood_curve, mark, say

@@ -32,10 +32,10 @@ def test_autocorrelation_time_of_a_known_chain(rho, rng):
     assert d.effective_size(x) == pytest.approx(x.size / max(tau, 1), rel=bound)
 
 
-def test_mcse_is_the_spread_of_means(rng):
+def test_the_standard_error_is_the_spread_of_means(rng):
     x = autoregressive(rng, 0.7, (300 * 4, 400)).reshape(300, 4, 400)
     spread = x.mean(axis=(1, 2)).std()
-    claimed = np.mean([d.mcse(c) for c in x])
+    claimed = np.mean([d.standard_error(c) for c in x])
     assert 0.9 < claimed / spread < 1.35  # never below, and the larger of two is a little above
     assert x.std() / math.sqrt(1600) < 0.6 * spread  # the planted error: draws taken for independent
 
@@ -43,7 +43,7 @@ def test_mcse_is_the_spread_of_means(rng):
 def test_chains_that_are_stuck_apart_are_seen(rng):
     x = rng.standard_normal((4, 500)) + np.array([0.0, 0.0, 0.0, 5.0])[:, None]
     assert d.split_rhat(x) > 1.5
-    assert d.mcse(x) > 1.0
+    assert d.standard_error(x) > 1.0
     assert d.effective_size(x) < 20
     y = rng.standard_normal((4, 500))
     assert d.split_rhat(y) == pytest.approx(1.0, abs=0.02) == d.split_rhat(y, rank_normalized=True)
@@ -60,8 +60,8 @@ def test_covariance_gives_each_pair_its_own_error(rng):
     c = d.covariance_of_means(x)
     for a, b in [(0, 1), (0, 2), (1, 2)]:
         pair = math.sqrt(c[a, a] + c[b, b] - 2 * c[a, b])
-        assert pair >= d.mcse(x[..., a] - x[..., b]) * (1 - 1e-9)
-        assert pair == pytest.approx(d.mcse(x[..., a] - x[..., b]), rel=0.1)
+        assert pair >= d.standard_error(x[..., a] - x[..., b]) * (1 - 1e-9)
+        assert pair == pytest.approx(d.standard_error(x[..., a] - x[..., b]), rel=0.1)
     assert np.linalg.eigvalsh(c).min() > -1e-15
     x[0, 0, 1] = np.nan
     assert d.covariance_of_means(x)[1, 1] == np.inf
@@ -69,14 +69,14 @@ def test_covariance_gives_each_pair_its_own_error(rng):
 
 @given(arrays(float, st.tuples(st.integers(1, 4), st.integers(1, 30)), elements=st.floats(-1e6, 1e6)))
 def test_nothing_is_ever_worth_more_than_it_is(x):
-    size, error, tau = d.effective_size(x), d.mcse(x), d.autocorrelation_time(x)
+    size, error, tau = d.effective_size(x), d.standard_error(x), d.autocorrelation_time(x)
     assert math.isnan(size) or 0 < size <= x.size
     assert error >= 0
-    assert error == pytest.approx(d.mcse(x[::-1]), rel=1e-6, abs=1e-9)
+    assert error == pytest.approx(d.standard_error(x[::-1]), rel=1e-6, abs=1e-9)
     assert math.isnan(tau) or math.isfinite(tau)
 
 
-@pytest.mark.parametrize("function", [d.autocorrelation_time, d.effective_size, d.split_rhat, d.mcse])
+@pytest.mark.parametrize("function", [d.autocorrelation_time, d.effective_size, d.split_rhat, d.standard_error])
 def test_nan_stays_nan(function, rng):
     x = rng.standard_normal((3, 50))
     x[1, 7] = np.nan
@@ -87,10 +87,10 @@ def test_constants_and_single_draws():
     constant = np.full((3, 40), 0.1)
     assert math.isnan(d.autocorrelation_time(constant)) and math.isnan(d.effective_size(constant))
     assert math.isnan(d.split_rhat(constant))
-    assert d.mcse(constant) == pytest.approx(0.0, abs=1e-15)
-    assert d.mcse(np.array([[2.0]])) == math.inf
+    assert d.standard_error(constant) == pytest.approx(0.0, abs=1e-15)
+    assert d.standard_error(np.array([[2.0]])) == math.inf
     assert math.isnan(d.effective_size(np.array([[2.0]])))
-    assert d.mcse(np.array([1.0, 2.0, 4.0])) > 0  # one chain, as a plain series
+    assert d.standard_error(np.array([1.0, 2.0, 4.0])) > 0  # one chain, as a plain series
     stuck = np.repeat([[0.0], [1.0]], 40, axis=1)
     assert d.split_rhat(stuck) == math.inf
 

@@ -15,11 +15,10 @@ from typing import Any
 import numpy as np
 
 from supermodel.embedding.warp import Warp
-from supermodel.engine.checks import examine
 from supermodel.engine.edge import Block, Edge
 from supermodel.engine.kernels import State, Tuning
 from supermodel.engine.mixture import Mixture
-from supermodel.engine.pilot import Known, Pilot
+from supermodel.engine.pilot import Pilot
 from supermodel.engine.run import CHAINS, Arm, Run, canonical
 from supermodel.engine.rungs import Gap
 from supermodel.engine.tree import pair_supermodel
@@ -28,12 +27,13 @@ from supermodel.jax_scope import in_float64
 from supermodel.models.joint import Joint
 from supermodel.results.fingerprint import fingerprint
 from supermodel.results.storage import load_arrays, save_arrays
+from supermodel.verdict.examine import examine
 
 KIND = "checkpoint 1"
 TRIED = 2  # stored points at which a likelihood is tried again
 
 
-def identity(run: Run) -> dict[str, Any]:
+def identity(run: Any) -> dict[str, Any]:
     """What must be the same for a run to be resumed."""
     return {
         "seed": run.seed,
@@ -114,11 +114,12 @@ def resume(run: Run, path: str | os.PathLike[str]) -> bool:
             f"{str(path)!r} is a file of supermodel, but not a checkpoint that this version can resume (it says "
             f"{attrs.get('kind')!r}, not {KIND!r}). Give another path to `checkpoint`, or remove the file."
         )
-    _same_run(run, attrs["identity"], path)
+    check_identity(identity(run), attrs["identity"], path)
     joints = {joint.name: joint for joint in canonical(run.models, run.data)}
     for i, name in enumerate(attrs["order"]):
         known = (groups[f"probe{i}"]["points"], groups[f"probe{i}"]["log_likelihood"])
-        _same_densities(joints[name], known, groups[f"probe{i}"]["log_prior"], path, run.executor)
+        points, values = known[0][:TRIED], known[1][:TRIED]
+        check_densities(joints[name], points, values, groups[f"probe{i}"]["log_prior"], path, run.executor)
         run.probes.append((joints[name], known))
     for i, row in enumerate(attrs["pilots"]):
         g = groups[f"pilot{i}"]
@@ -132,8 +133,8 @@ def resume(run: Run, path: str | os.PathLike[str]) -> bool:
     return True
 
 
-def _same_run(run: Run, stored: dict[str, Any], path) -> None:
-    now = identity(run)
+def check_identity(now: dict[str, Any], stored: dict[str, Any], path) -> None:
+    """Refuse a file that was begun with something else."""
     differ = [key for key in now if now[key] != stored.get(key)]
     if differ:
         told = "; ".join(f"{key}: {stored.get(key)!r} then, {now[key]!r} now" for key in differ)
@@ -143,10 +144,10 @@ def _same_run(run: Run, stored: dict[str, Any], path) -> None:
         )
 
 
-def _same_densities(joint: Joint, known: Known, log_prior: np.ndarray, path, executor) -> None:
-    points = known[0][:TRIED]
+def check_densities(joint: Joint, points, log_likelihood: np.ndarray, log_prior: np.ndarray, path, executor) -> None:
+    """Refuse a file whose stored densities at a few points are not those of the model that is given now."""
     for what, then, now in (
-        ("likelihood", known[1][:TRIED], joint.log_likelihood_at(points, executor)),
+        ("likelihood", log_likelihood, joint.log_likelihood_at(points, executor)),
         ("prior", log_prior, joint.space.log_prior_at(points)),
     ):
         if not np.allclose(now, then, rtol=1e-9, atol=1e-9):
@@ -171,5 +172,5 @@ def _restored_arm(run: Run, g: dict[str, np.ndarray], row: dict[str, Any]) -> Ar
     tuning = Tuning(g["table"], g["log_prior"], row["step"], row["leapfrogs"])
     arm = Arm(row["first"], second, edge, Gap(*row["gap"]), tuning)
     if edge.blocks:
-        arm.report = examine(edge, tuning)
+        arm.report = examine(edge.draws(tuning))
     return arm

@@ -8,12 +8,14 @@ from typing import Any
 
 import numpy as np
 
+from supermodel.embedding.coordinate import Ladder
 from supermodel.embedding.supermodel import Supermodel
 from supermodel.embedding.warp import Warp
 from supermodel.engine.kernels import Randomness, State, Tuning, crank_nicolson, hamiltonian, hill_jumping, randomness
 from supermodel.engine.mixture import Mixture
 from supermodel.jax_scope import in_float64
 from supermodel.models.model import Model
+from supermodel.sampling.draws import Draws
 
 REFERENCE = "reference N(0, I)"
 
@@ -176,3 +178,12 @@ class Edge:
         blocks = self.blocks if blocks is None else blocks
         join = [np.concatenate([getattr(b, f) for b in blocks], axis=1) for f in ("u", "log_joints", "rung")]
         return Block(join[0], join[1], join[2], float(np.mean([b.acceptance for b in blocks])))
+
+    def draws(self, tuning: Tuning) -> Draws:
+        """All kept blocks as draws of the pair on its ladder, without the rungs that only pad it."""
+        used = np.isfinite(np.asarray(tuning.log_prior))
+        ladder = Ladder(np.asarray(tuning.table)[used], np.asarray(tuning.log_prior)[used])
+        record = self.record()
+        spent = {"likelihood": self.evaluations, "gradient": self.gradients}
+        pair = self.pair.with_coordinate(ladder)
+        return Draws(pair, record.rung, record.log_joints, record.u, spent, info={"acceptance": record.acceptance})

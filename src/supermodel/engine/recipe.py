@@ -1,95 +1,175 @@
-"""The paper's own recipe behind the front door: one supermodel, one sampler, Rao-Blackwell, and the same verdict."""
+"""The paper's own recipe behind the front door: one supermodel, one chain on (alpha, theta), Rao-Blackwell, one verdict.
+
+It obeys what the engine obeys: blocks until a goal is met, budgets, Ctrl-C, progress, and a checkpoint from which a run
+goes on to the same bits. Evidences are relative: the models are compared with each other and with nothing else.
+"""
 
 from __future__ import annotations
 
+import os
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from supermodel.embedding.coordinate import Hats
 from supermodel.embedding.supermodel import Supermodel
-from supermodel.engine.run import Goals
-from supermodel.estimation.shares import log_shares, shares
+from supermodel.engine.checkpoint import check_densities, check_identity, identity
+from supermodel.engine.goals import Goals
+from supermodel.engine.judge import ending
+from supermodel.errors import StorageError
+from supermodel.estimation.estimate import Evidences
 from supermodel.jax_scope import in_float64
-from supermodel.results.comparison import Comparison
-from supermodel.results.posterior import ModelPosterior
+from supermodel.results.record import ChainRecord
+from supermodel.results.storage import load_arrays, save_arrays
+from supermodel.sampling.chain import Chain
 from supermodel.sampling.draws import Draws
-from supermodel.sampling.sample import sample
-from supermodel.verdict.verdict import Reason, Verdict, verdict_of, worst
+from supermodel.sampling.target import target_of
+from supermodel.verdict.examine import Report, evidences_of, examine, least_certain
+from supermodel.verdict.rules import findings, is_settled
+from supermodel.verdict.verdict import Verdict, worst
 
+KIND = "recipe checkpoint 1"
 CHAINS, THIN = 64, 10
+BLOCK = 100  # records of a compiled call: budgets and Ctrl-C are heeded between blocks
+FIRST = 500  # records of each chain before the first look
+LONGEST = 32_000  # records of each chain: a chain that has not settled by then will not
+TRIED = 2  # points at which the densities are tried again when a run is resumed
 
 
-@in_float64
-def by_recipe(
-    models: Mapping[str, Any],
-    data: Any,
-    combine: str,
-    seed: int,
-    goals: Goals,
-    share: Any,
-    prior_odds: Mapping[str, float],
-) -> Comparison:
-    """Sample the supermodel by tempered Metropolis, longer and longer until the goals are met.
+@dataclass
+class Recipe:
+    """A comparison by `mixture`, `product`, `index`, `blend` or `blend_product`, between its start and its answer."""
 
-    Evidences are relative: the models are compared with each other and with nothing else.
-    """
-    began = time.monotonic()
-    coordinate = Hats(len(models)) if len(models) > 2 and combine in ("product", "blend", "blend_product") else None
-    supermodel = Supermodel(models, combine=combine, coordinate=coordinate, share=share, data=data)
-    sampler = "tempered" if combine != "index" else "metropolis"
-    spent, size, ended = 0, 500, ""
-    while not ended:
-        draws = sample(supermodel, sampler=sampler, seed=seed, chains=CHAINS, draws=size, thin=THIN)
-        spent += draws.evaluations["likelihood"]
-        evidences, verdict = shares(draws), verdict_of(draws)
-        worst_error = max(evidences.log_bayes_factor(a, b).error for a in models for b in models if a != b)
-        if worst_error <= goals.target_error and verdict.is_reliable:
-            ended = "target"
-        elif goals.max_evaluations is not None and 2 * spent >= goals.max_evaluations:
-            ended = "max_evaluations"
-        elif goals.max_seconds is not None and 2 * (time.monotonic() - began) >= goals.max_seconds:
-            ended = "max_seconds"
-        elif size >= 32_000:
-            ended = "length"
-        size *= 2
-    return Comparison(
-        evidences=evidences,
-        verdict=_with_ending(verdict, worst_error, goals),
-        evaluations={"likelihood": spent, "gradient": draws.evaluations.get("gradient", 0)},
-        posteriors=_posteriors(draws),
-        edges=(),
-        seed=seed,
-        prior_odds=dict(prior_odds),
-        settings={"target_error": goals.target_error, "ended": ended, "method": combine},
-        seconds=time.monotonic() - began,
-        models=models,
-        data=data,
-    )
+    models: Mapping[str, Any]
+    data: Any
+    seed: int
+    share: bool | list[str]
+    executor: Any
+    goals: Goals
+    combine: str
+    report_progress: Callable[[Any], None] | None = None
+    keep: Callable[[Any], None] | None = None
+    began: float = field(default_factory=time.monotonic)
+    ended: str = ""  # why the run ended: "target", "decided", "length", ...
+    report: Report | None = None  # what the record says of itself, as soon as there is one
 
+    gradients = 0  # Metropolis needs none
 
-def _with_ending(verdict: Verdict, error: float, goals: Goals) -> Verdict:
-    if error <= goals.target_error:
-        return verdict
-    sentence = f"the run ended at an error of {error:.3g}; the target was {goals.target_error:.3g}."
-    return worst([(verdict.level, r) for r in verdict.reasons] + [("caution", Reason("target_not_reached", sentence))])
-
-
-def _posteriors(draws: Draws) -> dict[str, ModelPosterior]:
-    """Every draw serves every model, with its share as weight."""
-    terms = log_shares(draws).reshape(-1, len(draws.names))
-    points = draws.position.reshape(len(terms), -1)
-    chain = np.repeat(np.arange(draws.n_chains), draws.n_draws)
-    supermodel, found = draws.supermodel, {}
-    for k, name in enumerate(draws.names):
-        joint = supermodel.joints[k]
-        x = points[:, supermodel.places[k]]
-        log_prior = joint.space.log_prior_at(x)
-        weights = terms[:, k] - np.logaddexp.reduce(terms[:, k])
-        log_likelihood = (
-            joint.log_likelihood_at(x) if not joint.is_traceable else np.asarray(joint.log_likelihood_at(x))
+    def __post_init__(self):
+        hats = len(self.models) > 2 and self.combine in ("product", "blend", "blend_product")
+        coordinate = Hats(len(self.models)) if hats else None
+        self.supermodel = Supermodel(
+            self.models, combine=self.combine, coordinate=coordinate, share=self.share, data=self.data
         )
-        found[name] = ModelPosterior(name, joint.space.values_at(x), weights, log_likelihood, log_prior, chain)
-    return found
+        sampler = "metropolis" if self.combine == "index" else "tempered"
+        self.chain = Chain(target_of(self.supermodel, self.executor), sampler, self.seed, CHAINS, THIN, BLOCK)
+
+    def prepare(self) -> None:
+        """Starts and warm-up, unless a checkpoint gave them."""
+        if self.chain.state is None:
+            rng = np.random.default_rng(self.seed)
+            self.supermodel.check_positive_predictions(rng)
+            self.chain.begin(rng)
+            self._keep()
+
+    def loop(self) -> None:
+        """Longer and longer until a goal is met or someone stops it."""
+        try:
+            while not self.ended:
+                if self.chain.n_draws >= FIRST or self.report is not None:
+                    self._look()
+                if not self.ended:
+                    self._advance(max(FIRST, self.chain.n_draws // 2))
+        except KeyboardInterrupt:
+            if self.chain.n_draws < 4:
+                raise  # nothing to show yet
+            self.ended = "interrupted"
+        self._look()
+
+    def _advance(self, n: int) -> None:
+        until = min(self.chain.n_draws + n, LONGEST)
+        while self.chain.n_draws < until:
+            self.chain.advance(min(BLOCK, until - self.chain.n_draws))
+            self.ended = self.goals.over_budget(self.evaluations, self.began)
+            if self.ended:
+                return
+
+    @in_float64
+    def _look(self) -> None:
+        """Between blocks: estimate, examine, ask whether to go on; a checkpoint, and a line for whoever watches."""
+        self.draws: Draws = self.chain.draws()
+        self.found, self.report = evidences_of(self.draws), examine(self.draws)
+        self.ended = self.ended or self._stop()
+        self._keep()
+        if self.report_progress is not None:
+            self.report_progress(self)
+
+    def _stop(self) -> str:
+        if is_settled(self.report):
+            if len(self.models) == 2 and self.goals.is_decided(self.found.log_bayes_factor(*self.models)):
+                return "decided"
+            if self.found.log_bayes_factor(*least_certain(self.found)).error <= self.goals.target_error:
+                return "target"
+        if self.chain.n_draws >= LONGEST:
+            return "length"
+        return self.goals.over_budget(self.evaluations, self.began)
+
+    def _keep(self) -> None:
+        if self.keep is not None:
+            self.keep(self)
+
+    # -- what is known --------------------------------------------------------------------------------------------
+
+    @property
+    def evaluations(self) -> int:
+        return self.chain.evaluations
+
+    def evidences(self) -> Evidences:
+        return self.found
+
+    def verdict(self) -> Verdict:
+        return worst(findings(self.report) + ending(self.ended, self.found, self.goals))
+
+    def record(self) -> ChainRecord:
+        return ChainRecord.of(self.draws, self.report)
+
+    # -- as a file ------------------------------------------------------------------------------------------------
+
+    def write(self, path: str | os.PathLike[str]) -> None:
+        """Put the run, as it stands between two looks, into a file."""
+        groups = self.chain.arrays()
+        groups["probe"] = self._probe(groups["state"]["position"])
+        save_arrays(path, groups, {"kind": KIND, "identity": identity(self) | {"method": self.combine}})
+
+    def _probe(self, position: np.ndarray) -> dict[str, np.ndarray]:
+        """A few points and the models' log likelihoods and priors there, by which a resumed run knows its models again."""
+        points = position.reshape(-1, self.supermodel.dimension)[:TRIED]
+        found = {"points": points}
+        for k, joint in enumerate(self.supermodel.joints):
+            x = points[:, self.supermodel.places[k]]
+            found |= {f"likelihood_{k}": joint.log_likelihood_at(x, self.executor)}
+            found |= {f"prior_{k}": joint.space.log_prior_at(x)}
+        return found
+
+    @in_float64
+    def resume(self, path: str | os.PathLike[str]) -> bool:
+        """Go on from the file if there is one; refuse one that belongs to another run. False: nothing was there."""
+        if not Path(path).exists():
+            return False
+        groups, attrs = load_arrays(path)
+        if attrs.get("kind") != KIND:
+            raise StorageError(
+                f"{str(path)!r} is not a checkpoint that method={self.combine!r} can resume (it says "
+                f"{attrs.get('kind')!r}, not {KIND!r}). Give another path to `checkpoint`, or remove the file."
+            )
+        check_identity(identity(self) | {"method": self.combine}, attrs["identity"], path)
+        stored = groups.pop("probe")
+        for k, joint in enumerate(self.supermodel.joints):
+            points = stored["points"][:, self.supermodel.places[k]]
+            check_densities(joint, points, stored[f"likelihood_{k}"], stored[f"prior_{k}"], path, self.executor)
+        self.chain.restore(groups)
+        return True

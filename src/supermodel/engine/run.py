@@ -9,31 +9,25 @@ from typing import Any
 
 import numpy as np
 
-from supermodel.engine.checks import examine
 from supermodel.engine.edge import Block, Edge
+from supermodel.engine.goals import Goals
 from supermodel.engine.kernels import Tuning
 from supermodel.engine.pilot import BATCH, Known, Pilot, leapfrogs, padded, pilot
 from supermodel.engine.rungs import Gap, place, rebalance
 from supermodel.engine.tree import grow, measure, pair_supermodel
 from supermodel.estimation.estimate import UNKNOWN, Estimate, Evidences
-from supermodel.estimation.ladder import multistate
+from supermodel.estimation.mbar import multistate
 from supermodel.jax_scope import in_float64
 from supermodel.models.joint import Joint
 from supermodel.models.model import Model
 from supermodel.models.space import Space
+from supermodel.verdict.examine import examine
+from supermodel.verdict.rules import is_settled
 
 PATIENCE = 2_000_000  # evaluations, where the user sets no limit
+LONG, FEW = 25_000, 4  # draws of an edge after which fewer crossings than this will not become more
+HOPELESS = 200_000  # draws of an edge beyond which more of the same would not mend it
 CHAINS, STEPS = 16, 16  # one block: few enough that a cheap problem ends early
-
-
-@dataclass(frozen=True)
-class Goals:
-    """When to stop."""
-
-    target_error: float = 0.1
-    decide: tuple[float, float] | None = None
-    max_evaluations: int | None = None
-    max_seconds: float | None = None
 
 
 @dataclass
@@ -45,7 +39,7 @@ class Arm:
     edge: Edge
     gap: Gap
     tuning: Tuning
-    report: Any = None  # an EdgeReport, as soon as there are draws
+    report: Any = None  # a Report, as soon as there are draws
 
     @property
     def n_draws(self) -> int:
@@ -216,12 +210,12 @@ class Run:
             arm.edge.blocks.append(arm.edge.advance(self.seed, STEPS, arm.tuning))
             if self._over_budget() and len(arm.edge.blocks) > 1:
                 break
-        arm.report = examine(arm.edge, arm.tuning)
+        arm.report = examine(arm.edge.draws(arm.tuning))
 
     def _most_useful(self) -> Arm:
         """Along the worst pair's path, the edge with the largest variance per evaluation already spent on it."""
         path = self._path_of(*self._worst_pair())
-        unsettled = [arm for arm in path if not arm.report.is_settled]
+        unsettled = [arm for arm in path if not is_settled(arm.report)]
         choice = unsettled or path
         return max(choice, key=lambda arm: arm.report.error**2 / arm.edge.evaluations)
 
@@ -231,23 +225,17 @@ class Run:
         a, b = self._worst_pair()
         path = self._path_of(a, b)
         worst = self._difference(a, b)
-        settled = all(arm.report.is_settled or arm.report.is_hopeless for arm in path)
-        if self.goals.decide is not None and len(self.pilots) == 2 and settled:
-            low, high = self.goals.decide
-            least, most = self.evidences().log_bayes_factor(*list(self.models)[:2]).interval(2.0)
-            if least > high or most < low or (low < least and most < high):
+        settled = all(is_settled(arm.report) or arm.report.n_draws > HOPELESS for arm in path)
+        if len(self.pilots) == 2 and settled:
+            if self.goals.is_decided(self.evidences().log_bayes_factor(*self.models)):
                 return "decided"
         if worst.error <= self.goals.target_error and settled:
             return "target"
         # Chains that have not crossed by now will not: better to say so than to burn the budget.
-        return "stuck" if any(arm.report.is_stuck for arm in path) else ""
+        return "stuck" if any(a.report.n_draws > LONG and a.report.crossings < FEW for a in path) else ""
 
     def _over_budget(self) -> str:
-        if self.evaluations >= (self.goals.max_evaluations or PATIENCE):
-            return "max_evaluations"
-        if self.goals.max_seconds is not None and time.monotonic() - self.began >= self.goals.max_seconds:
-            return "max_seconds"
-        return ""
+        return self.goals.over_budget(self.evaluations, self.began, PATIENCE)
 
     # -- what is known --------------------------------------------------------------------------------------------
 

@@ -15,7 +15,7 @@ from supermodel.estimation.by_alpha.simplex_fit import piecewise_linear as piece
 from supermodel.estimation.by_alpha.simplex_fit import simplex as simplex
 from supermodel.estimation.estimate import Estimate as Estimate
 from supermodel.estimation.estimate import Evidences as Evidences
-from supermodel.estimation.path import mbar as mbar
-from supermodel.estimation.path import path_integral as path_integral
-from supermodel.estimation.shares import density as density
-from supermodel.estimation.shares import shares as shares
+from supermodel.estimation.mbar import mbar as mbar
+from supermodel.estimation.path_integral import path_integral as path_integral
+from supermodel.estimation.rao_blackwell import density as density
+from supermodel.estimation.rao_blackwell import shares as shares

@@ -219,6 +219,22 @@ def log_marginal(draws: Draws) -> np.ndarray:
     return np.concatenate([log_sum(log_combined(supermodel, r, nodes.weights) + nodes.log_mass) for r in parts])
 
 
+def expected_weights(draws: Draws) -> np.ndarray | None:
+    r"""$E[w \mid u, D]$ at every draw, (chains, draws, K): where the draws say that alpha should be; None for blends.
+
+    (A blend's alpha sits in spikes of its own, and on a simplex there is no rule of quadrature.)
+    """
+    supermodel, record = draws.supermodel, record_of(draws)
+    if supermodel.is_blend or supermodel.coordinate.is_simplex:
+        return None
+    nodes = rule(supermodel.coordinate, depth=0 if supermodel.coordinate.is_discrete else _depth(record.tilted))
+    found = []
+    for part in record.chunks(len(nodes.alpha)):
+        logs = log_combined(supermodel, part, nodes.weights) + nodes.log_mass
+        found.append(np.exp(logs - log_sum(logs)[:, None]) @ nodes.weights)
+    return np.concatenate(found).reshape(draws.log_joints.shape)
+
+
 def _depth(tilted: np.ndarray) -> int:
     r"""How often panels must halve towards an end, where the conditional falls as $e^{-|\ln J_1 - \ln J_2| f}$."""
     span = np.ptp(np.where(np.isfinite(tilted), tilted, np.nan), axis=1)

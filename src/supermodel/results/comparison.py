@@ -21,7 +21,7 @@ from supermodel.results.fingerprint import fingerprint, versions
 from supermodel.results.paths import paths
 from supermodel.results.posterior import ModelPosterior
 from supermodel.results.ranking import Matrix, Ranking, matrix_of, rank
-from supermodel.results.record import EdgeRecord
+from supermodel.results.record import ChainRecord, EdgeRecord
 from supermodel.results.rescaling import edges as ends_of
 from supermodel.results.sensitivity import Sensitivity, sensitivity
 from supermodel.results.storage import write_atomically
@@ -53,6 +53,7 @@ class Comparison:
     versions: dict[str, str] = field(default_factory=versions)
     fingerprints: dict[str, str] = field(default_factory=dict)  # of "data" and "priors"
     schema: int = SCHEMA
+    chain: ChainRecord | None = None  # of the methods that sample one supermodel as the paper does
 
     def __post_init__(self):
         if not self.priors and self.models is not None:

@@ -22,8 +22,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from supermodel.errors import DataError, ModelError, SupermodelError
+from supermodel.estimation.error import standard_error
 from supermodel.estimation.estimate import Estimate
-from supermodel.estimation.ladder import standard_error
 from supermodel.jax_scope import in_float64
 from supermodel.report.numbers import shown
 from supermodel.results.averaging import each_draw

@@ -1,12 +1,20 @@
-"""The posterior of one model as weighted draws."""
+r"""The posterior of each model as weighted draws, from any record by reweighting: no likelihood is called again.
+
+Every draw, wherever its alpha was, serves model k with the weight $J_k(u) / q(u)$, where q is what the pooled draws follow.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
-from supermodel.estimation.ladder import standard_error
+from supermodel.estimation.error import standard_error
+from supermodel.estimation.mbar import log_pooled
+from supermodel.jax_scope import in_float64
+from supermodel.sampling.draws import Draws
 
 
 @dataclass(frozen=True, eq=False)
@@ -73,3 +81,51 @@ class ModelPosterior:
         steps = np.cumsum(self.weights / self.weights.sum())
         points = (np.random.default_rng(seed).random() + np.arange(n)) / n
         return np.minimum(np.searchsorted(steps, points), len(steps) - 1)
+
+
+def posteriors(models: Mapping[str, Any], records: Sequence[Draws]) -> dict[str, ModelPosterior]:
+    """The posterior of every model, each from the record that tells most about it."""
+    found: dict[str, ModelPosterior] = {}
+    for i, draws in enumerate(records):
+        pooled = log_pooled(draws).ravel()
+        for k, name in enumerate(draws.names):
+            if name in models:
+                here = _from_record(draws, k, pooled, list(models[name].space.names), i)
+                if name not in found or here.effective_size > found[name].effective_size:
+                    found[name] = here
+    return {name: found[name] for name in models}
+
+
+def _from_record(draws: Draws, k: int, pooled: np.ndarray, parameters: list[str], record: int) -> ModelPosterior:
+    supermodel = draws.supermodel
+    log_joint = draws.log_joints[..., k].ravel()
+    u = draws.position.reshape(len(log_joint), supermodel.dimension)
+    joint = supermodel.joints[k]
+    x = (
+        u[:, supermodel.places[k]]
+        if supermodel.warps is None
+        else supermodel.warps[k].points(u[:, supermodel.places[k]])
+    )
+    log_weights = log_joint - pooled
+    log_weights -= np.logaddexp.reduce(log_weights)
+    log_prior, values = joint.space.log_prior_at(x), joint.space.values_at(x)
+    with np.errstate(invalid="ignore"):
+        log_likelihood = log_joint - log_prior - _log_rest(draws, k, u)
+    log_likelihood = np.where(np.isneginf(log_joint), -np.inf, log_likelihood)
+    chain = np.repeat(np.arange(draws.n_chains), draws.n_draws)
+    # In the user's order of parameters, not in that of the packing.
+    return ModelPosterior(
+        joint.name, {name: values[name] for name in parameters}, log_weights, log_likelihood, log_prior, chain, record
+    )
+
+
+@in_float64
+def _log_rest(draws: Draws, k: int, u: np.ndarray) -> np.ndarray:
+    r"""$\ln q_k$ of what model k does not own, with the Jacobian of its warp."""
+    import jax
+
+    supermodel = draws.supermodel
+    if supermodel.warps is None:
+        return np.asarray(jax.jit(jax.vmap(lambda point: supermodel.log_companion(k, point)))(u))
+    rest = u[:, supermodel.rest[k]]
+    return supermodel.warps[k].log_det_value() - 0.5 * np.sum(rest**2 + np.log(2 * np.pi), axis=1)

@@ -3,8 +3,18 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
+
+from supermodel.estimation.conditional import log_sum, weights_of
+from supermodel.estimation.mbar import rung_log_densities
+from supermodel.estimation.rao_blackwell import density, log_shares
+from supermodel.sampling.draws import Draws
+from supermodel.verdict.examine import Report
+
+CURVE = 81  # points of the curve along alpha
+MOST = 6_000  # draws that a curve is made of: it is a picture, not the estimate
 
 
 @dataclass(frozen=True, eq=False)
@@ -18,3 +28,44 @@ class EdgeRecord:
     rung: np.ndarray  # (chains, draws)
     log_joints: np.ndarray  # (chains, draws, 2)
     report: dict[str, float]  # the figures of the checks
+
+    @classmethod
+    def of(cls, draws: Draws, report: Report) -> EdgeRecord:
+        """The record of an edge from its draws."""
+        ladder = draws.supermodel.coordinate
+        return cls(*draws.names, ladder.table, ladder.log_prior_table, draws.alpha, draws.log_joints, report.figures())
+
+    @property
+    def log_shares(self) -> np.ndarray:
+        r"""$\ln J_k / \bar J$ of both ends, (chains, draws, 2): their log-means are Rao-Blackwell's ln Z + const."""
+        rungs = rung_log_densities(self.log_joints, self.table) + self.log_prior
+        return self.log_joints - log_sum(rungs)[..., None]
+
+
+@dataclass(frozen=True, eq=False)
+class ChainRecord:
+    """The record of the paper's chain on (alpha, theta): all that its estimator and its plots need."""
+
+    names: tuple[str, ...]
+    weights: np.ndarray  # (chains, draws, K): f(alpha)
+    log_shares: np.ndarray  # (chains, draws, K): ln J_k / J-bar, whose log-means are ln Z + const
+    grid: np.ndarray  # (M,): alpha, for two models the weight of the first; empty on a simplex
+    density: np.ndarray  # (M,): p(alpha | D) / p(alpha), averaged over the conditionals of alpha
+    is_discrete: bool  # whether alpha has the corners only
+    report: dict[str, float]  # the figures of the checks
+
+    @classmethod
+    def of(cls, draws: Draws, report: Report) -> ChainRecord:
+        coordinate: Any = draws.supermodel.coordinate
+        grid = np.zeros(0)
+        if coordinate.is_discrete:
+            grid = np.arange(coordinate.n_rungs)
+        elif not coordinate.is_simplex:
+            grid = np.linspace(coordinate.low, coordinate.high, CURVE)
+        curve = grid
+        if len(grid):
+            curve = density(draws.thin(max(1, draws.log_joints[..., 0].size // MOST)), grid)
+            curve = curve / np.exp(coordinate.log_prior_of(grid))
+        return cls(
+            draws.names, weights_of(draws), log_shares(draws), grid, curve, coordinate.is_discrete, report.figures()
+        )

@@ -17,8 +17,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from supermodel.errors import SupermodelError
+from supermodel.estimation.error import standard_error
 from supermodel.estimation.estimate import Estimate
-from supermodel.estimation.ladder import multistate, standard_error
+from supermodel.estimation.mbar import multistate
 from supermodel.models.priors import as_prior
 from supermodel.report.numbers import shown
 from supermodel.report.scales import SIGMAS, Scale

@@ -14,9 +14,9 @@ import numpy as np
 from supermodel.embedding.supermodel import Supermodel
 from supermodel.errors import SupermodelError
 from supermodel.jax_scope import in_float64
-from supermodel.sampling import gradient, metropolis, starts, tempered, warmup
+from supermodel.sampling import gradient, starts
+from supermodel.sampling.chain import Chain, stacked
 from supermodel.sampling.draws import Draws
-from supermodel.sampling.metropolis import Record, Tuning
 from supermodel.sampling.target import Target, target_of
 
 SAMPLERS = ("metropolis", "hmc", "nuts", "tempered")
@@ -65,87 +65,25 @@ def _check(sampler: str, chains: int, draws: int, thin: int) -> None:
             raise SupermodelError(f"`{name}` must be a whole number of at least 1; got {value!r}.")
 
 
-def _blocks(run, state, tuning, key, draws: int, thin: int, size: int, progress: Progress | None):
-    """Call `run` until `draws` are recorded; yields (state, record) block by block."""
-    done = 0
-    while done < draws:
-        n = min(size, draws - done)
-        state, record = run(state, tuning, key, n, thin)
-        done += n
-        if progress is not None:
-            progress(done, draws)
-        yield state, record
-
-
-def _stacked(records: list[Record]) -> Record:
-    """Blocks joined, and chains first: (draws, C, ...) becomes (C, draws, ...)."""
-    joined = [None if parts[0] is None else np.concatenate(parts) for parts in zip(*records, strict=True)]
-    return Record(*(None if x is None else np.ascontiguousarray(np.swapaxes(x, 0, 1)) for x in joined))
-
-
 # -- Metropolis, plain and tempered ---------------------------------------------------------------------------------
 
 
 def _with_metropolis(target: Target, sampler, rng, seed, chains, draws, thin, warm, size, betas, progress) -> Draws:
-    import jax
-
-    annealed = starts.anneal(target.supermodel, rng)
-    powers, stages = (None, [-1]) if sampler == "metropolis" else tempered.levels(annealed, betas)
-    state, tuning = _start(target, annealed, stages, powers, rng, chains)
-    run, key = metropolis.make_block(target, size), jax.random.key(seed)
-    steps = max(2000, 20 * thin) if warm is None else warm
-    state, tuning, warmed = warmup.warm_up(target, run, size, state, tuning, key, steps)
-
-    records, tally, begin = [], [], _now()
-    for block_end, record in _blocks(run, state, tuning, key, draws, thin, size, progress):
-        records.append(record._replace(**{f: getattr(record, f)[:, 0] for f in ("alpha", "position", "log_joints")}))
-        tally.append(jax.tree.map(np.asarray, block_end.tally))
-    seconds = _now() - begin
-
-    n_points = len(stages) * chains
-    likelihoods = annealed.evaluations + target.n_models * n_points * (1 + warmed + draws * thin)
-    info = {"sampler": sampler, "thin": thin, "warmup": warmed, "start_evaluations": annealed.evaluations}
-    info |= _acceptance(tally, tuning) | _speed(chains * draws * thin, seconds, first_block_compiles=warmed == 0)
-    if powers is not None:
-        info |= _tempering(powers, tally, draws * thin)
-    return _as_draws(target, _stacked(records), {"likelihood": likelihoods, "gradient": 0}, info)
+    chain = Chain(target, sampler, seed, chains, thin, size)
+    chain.begin(rng, warm, betas)
+    begin = _now()
+    for n in _sizes(draws, size, progress):
+        chain.advance(n)
+    return chain.draws(**_speed(chains * draws * thin, _now() - begin, first_block_compiles=chain.warmed == 0))
 
 
-def _start(target: Target, annealed, stages: list[int], powers, rng, chains: int):
-    """Chains at their models' corners, at each temperature in that temperature's own population."""
-    sm, levels = target.supermodel, len(stages)
-    position = np.stack([starts.starting_points(sm, annealed, s, rng, chains) for s in stages])
-    alpha = np.stack([starts.starting_alpha(sm, chains)] * levels)
-    tuning = Tuning(
-        np.stack([starts.factors(sm, annealed, s, rng) for s in stages]),
-        np.full((levels, target.n_models), 2.4 / max(target.dimension, 1) ** 0.5),
-        np.full(levels, 0.3 * warmup.alpha_width(target)),
-        powers,
-    )
-    terms = None if target.is_traceable else target.terms_in_numpy(position)
-    return metropolis.initial_state(target, alpha, position, tuning, terms), tuning
-
-
-def _acceptance(tally: list, tuning: Tuning) -> dict:
-    """Rates of the target's level over the whole run."""
-    tried = sum(t.tried for t in tally)
-    accepted, alpha = sum(t.accepted[0] for t in tally), sum(t.alpha_accepted[0] for t in tally)
-    return {
-        "acceptance": float(accepted.sum() / tried.sum()),
-        "acceptance_by_model": (accepted / np.maximum(tried, 1)).tolist(),
-        "alpha_acceptance": float(alpha / tried.sum()),
-        "scale": np.asarray(tuning.scales)[0].tolist(),
-        "alpha_scale": float(np.asarray(tuning.alpha_scales)[0]),
-        "invalid_proposals": int(sum(t.invalid for t in tally)),
-    }
-
-
-def _tempering(powers: np.ndarray, tally: list, steps: int) -> dict:
-    # Each pair of neighbours is tried at every second step.
-    rates = sum(t.swapped for t in tally)[:-1] / max(steps / 2, 1)
-    found = {"betas": powers.tolist(), "swap_rates": rates.tolist()}
-    warning = tempered.check_overlap(rates)
-    return found if warning is None else found | {"warning": warning}
+def _sizes(draws: int, size: int, progress: Progress | None):
+    """The lengths of the blocks that make up `draws`, each told when it is done."""
+    for done in range(0, draws, size):
+        n = min(size, draws - done)
+        yield n
+        if progress is not None:
+            progress(done + n, draws)
 
 
 def _now() -> np.ndarray:
@@ -175,10 +113,11 @@ def _with_gradients(target: Target, sampler, rng, seed, chains, draws, thin, war
     cost = gradient.Cost(cost.gradients + spent.gradients, spent.plain)
 
     records, sums, begin = [], np.zeros(2), _now()
-    for block_end, record in _blocks(made.run, state, tuning, key, draws, thin, size, progress):
+    for n in _sizes(draws, size, progress):
+        state, record = made.run(state, tuning, key, n, thin)
         records.append(record)
-        cost = cost.plus(block_end, len(record.alpha), thin)
-        sums += float(block_end.acceptance), float(block_end.divergent)
+        cost = cost.plus(state, n, thin)
+        sums += float(state.acceptance), float(state.divergent)
     seconds = _now() - begin
 
     gradients = target.n_models * cost.gradients
@@ -186,7 +125,9 @@ def _with_gradients(target: Target, sampler, rng, seed, chains, draws, thin, war
     info = {"sampler": sampler, "thin": thin, "warmup": steps, "start_evaluations": annealed.evaluations}
     info |= {"acceptance": float(sums[0]) / (draws * thin), "divergences": int(sums[1]), "step_size": tuning.step_size}
     info |= _speed(chains * draws * thin, seconds, first_block_compiles=steps == 0)
-    return _as_draws(target, _stacked(records), {"likelihood": likelihoods, "gradient": gradients}, info)
+    record = stacked(records)
+    paid = {"likelihood": likelihoods, "gradient": gradients}
+    return Draws(target.supermodel, record.alpha, record.log_joints, record.position, paid, record.predictions, info)
 
 
 def _gradient_start(made: gradient.GradientSampler, annealed, rng, chains: int):
@@ -199,9 +140,3 @@ def _gradient_start(made: gradient.GradientSampler, annealed, rng, chains: int):
     if a.size == 0:
         return u, alpha, covariance
     return np.concatenate([a.inverse(alpha), u], axis=1), None, covariance
-
-
-def _as_draws(target: Target, record: Record, evaluations: dict[str, int], info: dict) -> Draws:
-    return Draws(
-        target.supermodel, record.alpha, record.log_joints, record.position, evaluations, record.predictions, info
-    )

@@ -32,9 +32,9 @@ class Annealed(NamedTuple):
 class Population:
     """Particles of one model on their way from prior to posterior."""
 
-    def __init__(self, joint: Joint, rng: np.random.Generator, n: int):
-        self.joint, self.rng = joint, rng
-        self.points, self.log_likelihoods = joint.probe(rng, n)
+    def __init__(self, joint: Joint, rng: np.random.Generator, n: int, executor: Any = None):
+        self.joint, self.rng, self.executor = joint, rng, executor
+        self.points, self.log_likelihoods = joint.probe(rng, n, executor)
         if not np.any(np.isfinite(self.log_likelihoods)):
             raise ModelError(
                 f"the log likelihood of model {joint.name!r} is -inf at all of {n} prior draws, so no chain can start. "
@@ -77,7 +77,7 @@ class Population:
         log_priors = self.joint.space.log_prior_at(self.points)
         for _ in range(MOVES):
             proposal = self.points + self.scale * self.rng.standard_normal(self.points.shape) @ factor.T
-            likelihoods = self.joint.log_likelihood_at(proposal)
+            likelihoods = self.joint.log_likelihood_at(proposal, self.executor)
             priors = self.joint.space.log_prior_at(proposal)
             with np.errstate(invalid="ignore"):
                 gain = priors - log_priors + beta * (likelihoods - self.log_likelihoods)
@@ -89,11 +89,11 @@ class Population:
             self.evaluations += len(gain)
 
 
-def anneal(supermodel: Supermodel, rng: np.random.Generator, n: int | None = None) -> Annealed:
+def anneal(supermodel: Supermodel, rng: np.random.Generator, n: int | None = None, executor: Any = None) -> Annealed:
     """Bring a population of every model from its prior to its posterior, at temperatures common to all."""
     if n is None:
         n = PARTICLES if all(joint.is_traceable for joint in supermodel.joints) else PARTICLES // 4
-    populations = [Population(joint, rng, n) for joint in supermodel.joints]
+    populations = [Population(joint, rng, n, executor) for joint in supermodel.joints]
     betas, history = [0.0], [[p.points for p in populations]]
     while betas[-1] < 1.0:
         beta = min(p.next_beta(betas[-1]) for p in populations)

@@ -27,16 +27,17 @@ class Terms(NamedTuple):
 
 
 @functools.lru_cache(maxsize=8)
-def target_of(supermodel: Supermodel) -> Target:
+def target_of(supermodel: Supermodel, executor: Any = None) -> Target:
     """The target of a supermodel; the same object for the same supermodel, so that its compiled code is found again."""
-    return Target(supermodel)
+    return Target(supermodel, executor)
 
 
 class Target:
     """A supermodel as its samplers see it."""
 
-    def __init__(self, supermodel: Supermodel):
+    def __init__(self, supermodel: Supermodel, executor: Any = None):
         self.supermodel = supermodel
+        self.executor = executor  # for likelihoods in plain Python
         self.coordinate: Any = supermodel.coordinate
         self.n_models = len(supermodel.names)
         self.dimension = supermodel.dimension
@@ -71,7 +72,8 @@ class Target:
     def terms_in_numpy(self, u: np.ndarray) -> Terms:
         """The same for models in plain Python, which only take points one by one or as NumPy arrays."""
         flat = np.asarray(u).reshape(math.prod(np.shape(u)[:-1]), self.dimension)
-        own = [joint.log_likelihood_at(self.own_points(k, flat)) for k, joint in enumerate(self.supermodel.joints)]
+        joints = self.supermodel.joints
+        own = [joint.log_likelihood_at(self.own_points(k, flat), self.executor) for k, joint in enumerate(joints)]
         log_priors = np.asarray(self._compiled_priors(flat))
         shape = (*np.shape(u)[:-1], self.n_models)
         return Terms(log_priors.reshape(shape), np.stack(own, axis=-1).reshape(shape))

@@ -15,11 +15,11 @@ from scipy.special import ndtri
 from scipy.stats import rankdata
 
 from supermodel.estimation.conditional import weights_of
-from supermodel.estimation.correlation import as_chains, autocorrelation_time, is_constant
-from supermodel.estimation.correlation import autocorrelation as autocorrelation
-from supermodel.estimation.correlation import covariance_of_means as covariance_of_means
-from supermodel.estimation.correlation import effective_size as effective_size
-from supermodel.estimation.correlation import mcse as mcse
+from supermodel.estimation.error import as_chains, autocorrelation_time, is_constant
+from supermodel.estimation.error import autocorrelation as autocorrelation
+from supermodel.estimation.error import covariance_of_means as covariance_of_means
+from supermodel.estimation.error import effective_size as effective_size
+from supermodel.estimation.error import standard_error as standard_error
 from supermodel.estimation.tail import pareto_k as pareto_k
 
 if TYPE_CHECKING:

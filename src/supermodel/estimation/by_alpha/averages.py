@@ -13,9 +13,8 @@ import numpy as np
 from scipy.special import logsumexp
 
 from supermodel.errors import SupermodelError
-from supermodel.estimation.conditional import log_marginal
-from supermodel.estimation.correlation import mcse
-from supermodel.estimation.path import log_mixture
+from supermodel.estimation.error import standard_error
+from supermodel.estimation.mbar import log_pooled
 from supermodel.sampling.draws import Draws
 
 Odds = Mapping[str, float] | Sequence[float] | np.ndarray | None
@@ -47,11 +46,7 @@ def log_model_weights(draws: Draws, prior_odds: Odds = None) -> np.ndarray:
     r"""$\ln(q_k J_k/\bar J)$, normalised: (chains, draws, K). On a `product` path $\bar J$ is that of `mbar`."""
     with np.errstate(divide="ignore"):
         log_odds = np.log(_odds(draws, prior_odds))
-    if draws.supermodel.combine == "product":
-        base = log_mixture(draws)
-    else:
-        base = log_marginal(draws).reshape(draws.log_joints.shape[:2])
-    logs = draws.log_joints + log_odds - base[..., None]
+    logs = draws.log_joints + log_odds - log_pooled(draws)[..., None]
     return logs - logsumexp(logs)
 
 
@@ -125,5 +120,5 @@ def _moment(shares: list[np.ndarray], columns: list[np.ndarray]) -> tuple[np.nda
     mean = (w * v).sum(axis=(0, 1, 2))
     terms = (w * (v - mean)).sum(axis=0) * (w.shape[1] * w.shape[2])
     flat = terms.reshape(*terms.shape[:2], -1)
-    error = np.array([mcse(flat[..., i]) for i in range(flat.shape[-1])]).reshape(np.shape(mean))
+    error = np.array([standard_error(flat[..., i]) for i in range(flat.shape[-1])]).reshape(np.shape(mean))
     return np.asarray(mean), error

@@ -9,7 +9,7 @@ import numpy as np
 from supermodel.embedding.coordinate import Ladder
 from supermodel.errors import SupermodelError
 from supermodel.estimation.conditional import weights_of
-from supermodel.estimation.correlation import autocorrelation_time, covariance_of_means
+from supermodel.estimation.error import autocorrelation_time, covariance_of_means
 from supermodel.estimation.estimate import Evidences
 from supermodel.sampling.draws import Draws
 

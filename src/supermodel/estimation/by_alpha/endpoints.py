@@ -17,7 +17,7 @@ from scipy.optimize import OptimizeWarning, curve_fit
 from supermodel.embedding.coordinate import Line
 from supermodel.errors import SupermodelError
 from supermodel.estimation.conditional import rule
-from supermodel.estimation.correlation import effective_size, mcse
+from supermodel.estimation.error import effective_size, standard_error
 from supermodel.estimation.estimate import Evidences
 from supermodel.sampling.draws import Draws
 
@@ -89,7 +89,7 @@ def _from_kernel(draws: Draws, kernel) -> tuple[float, float, list[float]]:
         sums.append(float(k.sum()))
     if min(sums) == 0.0:
         return logs[0] - logs[1] - (tilt[0] - tilt[1]), math.inf, sums
-    return logs[0] - logs[1] - float(tilt[0] - tilt[1]), mcse(influences[0] - influences[1]), sums
+    return logs[0] - logs[1] - float(tilt[0] - tilt[1]), standard_error(influences[0] - influences[1]), sums
 
 
 # -- the tanh fit of section 5.2 ----------------------------------------------------------------------------------

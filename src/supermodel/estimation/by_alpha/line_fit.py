@@ -12,7 +12,7 @@ from scipy.special import expit
 from supermodel.embedding.coordinate import Line
 from supermodel.errors import SupermodelError
 from supermodel.estimation.conditional import prior_mean_weights, weights_of
-from supermodel.estimation.correlation import autocorrelation_time, mcse
+from supermodel.estimation.error import autocorrelation_time, standard_error
 from supermodel.estimation.estimate import Estimate, Evidences
 from supermodel.sampling.draws import Draws
 
@@ -44,7 +44,7 @@ def line_fit(draws: Draws, printed: bool = False, n_grid: int = 401) -> Evidence
         return _limit(draws, peak, log_f, log_rest, log_odds, shift)
     w = expit(peak + log_f - log_rest)
     information = float(w.var())
-    error, nominal = mcse(w) / information, 1.0 / math.sqrt(w.size * information)
+    error, nominal = standard_error(w) / information, 1.0 / math.sqrt(w.size * information)
     grid, curve = _curve(log_f, log_rest, log_odds, peak, nominal, n_grid)
     details = {
         "estimator": "line_fit",

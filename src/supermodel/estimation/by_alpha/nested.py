@@ -16,7 +16,7 @@ from scipy.interpolate import CubicSpline
 from scipy.special import logsumexp
 
 from supermodel.errors import PriorError, SupermodelError
-from supermodel.estimation.correlation import effective_size, mcse
+from supermodel.estimation.error import effective_size, standard_error
 from supermodel.estimation.estimate import Evidences
 
 NAMES = ("nested", "larger")
@@ -56,7 +56,7 @@ def savage_dickey(
     centred = np.linalg.solve(np.atleast_2d(np.cov(draws.T)), point - draws.mean(axis=0))
     sigmas = float(np.sqrt(max((point - draws.mean(axis=0)) @ centred, 0.0)))
     details = {"estimator": f"savage_dickey, {method}", "log_density": log_density, "sigmas": sigmas}
-    return Evidences.of_pair(names, log_density - prior_log_density_at_value, mcse(influence), **details)
+    return Evidences.of_pair(names, log_density - prior_log_density_at_value, standard_error(influence), **details)
 
 
 def savage_dickey_from_conditional(
@@ -68,7 +68,7 @@ def savage_dickey_from_conditional(
     """
     logs = np.asarray(log_conditional, float)
     log_density = float(logsumexp(logs) - math.log(logs.size))
-    error = mcse(np.exp(logs - log_density)) if math.isfinite(log_density) else math.inf
+    error = standard_error(np.exp(logs - log_density)) if math.isfinite(log_density) else math.inf
     value = log_density - prior_log_density_at_value
     return Evidences.of_pair(names, value, error, estimator="savage_dickey, conditional")
 

@@ -12,7 +12,7 @@ import numpy as np
 from supermodel.embedding.coordinate import Hats
 from supermodel.errors import SupermodelError
 from supermodel.estimation.conditional import prior_mean_weights, weights_of
-from supermodel.estimation.correlation import covariance_of_means
+from supermodel.estimation.error import covariance_of_means
 from supermodel.estimation.estimate import Evidences
 from supermodel.sampling.draws import Draws
 

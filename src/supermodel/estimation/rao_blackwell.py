@@ -6,7 +6,7 @@ import numpy as np
 from scipy.special import logsumexp
 
 from supermodel.estimation.conditional import log_combined, log_marginal, record_of
-from supermodel.estimation.correlation import autocorrelation_time, covariance_of_means
+from supermodel.estimation.error import autocorrelation_time, covariance_of_means, influence_of, log_mean_exp
 from supermodel.estimation.estimate import Evidences
 from supermodel.estimation.tail import pareto_k
 from supermodel.sampling.draws import Draws
@@ -54,17 +54,6 @@ def log_shares(draws: Draws) -> np.ndarray:
     r"""$\ln(e^{\eta_k} J_k / \bar J)$: (chains, draws, K)."""
     tilted = np.asarray(draws.log_joints, float) + draws.supermodel.tilt
     return tilted - log_marginal(draws).reshape(*tilted.shape[:2], 1)
-
-
-def log_mean_exp(terms: np.ndarray) -> np.ndarray:
-    """The logarithm of the mean over chains and draws of e^terms: (K,)."""
-    return logsumexp(terms, axis=(0, 1)) - np.log(terms.shape[0] * terms.shape[1])
-
-
-def influence_of(terms: np.ndarray, log_means: np.ndarray) -> np.ndarray:
-    r"""$e^{x_k - \ln\overline{e^{x_k}}} - 1$: what each draw does to the log-mean; not finite if none has a share."""
-    with np.errstate(invalid="ignore"):
-        return np.expm1(terms - log_means)
 
 
 def _taus(terms: np.ndarray, log_means: np.ndarray) -> list[float]:

@@ -14,7 +14,7 @@ from exact_draws import coordinates, example, is_calibrated, is_within, linear_c
 from supermodel.embedding.supermodel import Supermodel
 from supermodel.errors import SupermodelError
 from supermodel.estimation.conditional import log_marginal, prior_mean_weights
-from supermodel.estimation.shares import density, log_shares, shares
+from supermodel.estimation.rao_blackwell import density, log_shares, shares
 from supermodel.models.model import Model
 from supermodel.sampling.draws import Draws
 

@@ -1,0 +1,34 @@
+"""When a run ends: an error, a decision, or a budget."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass
+
+from supermodel.estimation.estimate import Estimate
+
+
+@dataclass(frozen=True)
+class Goals:
+    """When to stop."""
+
+    target_error: float = 0.1
+    decide: tuple[float, float] | None = None
+    max_evaluations: int | None = None
+    max_seconds: float | None = None
+
+    def is_decided(self, log_bayes_factor: Estimate) -> bool:
+        """Whether the 2-sigma interval of ln B(first, second) lies wholly above, below or between the two bars."""
+        if self.decide is None:
+            return False
+        low, high = self.decide
+        least, most = log_bayes_factor.interval(2.0)
+        return least > high or most < low or (low < least and most < high)
+
+    def over_budget(self, evaluations: int, began: float, patience: float = float("inf")) -> str:
+        """Which limit has been met, or ""; `patience` is the limit on evaluations where the user sets none."""
+        if evaluations >= (self.max_evaluations or patience):
+            return "max_evaluations"
+        if self.max_seconds is not None and time.monotonic() - began >= self.max_seconds:
+            return "max_seconds"
+        return ""

@@ -1,0 +1,148 @@
+"""Every rule of the verdict in one table: what is measured, where caution begins and where the answer is not to be used.
+
+Two columns. `LADDER`: the engine's chains on the rungs between two ends, judged edge by edge. `CHAIN`: the paper's
+chain on (alpha, theta), judged as a whole. A rule fires above its bar; a measure that is not a number counts as beyond
+every bar. A new rule is one row here, its code in `verdict.CODES` and a heading in docs/verdict.md.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import asdict
+from typing import NamedTuple
+
+from supermodel.verdict.examine import CHAIN, LADDER, Report
+from supermodel.verdict.verdict import Reason
+
+Finding = tuple[str, Reason]
+NEVER = math.inf
+
+
+class Bar(NamedTuple):
+    """A check in one column: the run goes on above `settled`; above `caution` and `fail` the verdict says so."""
+
+    measure: Callable[[Report], float]
+    caution: float
+    fail: float
+    settled: float
+    sentence: str  # filled with the fields of the report
+
+
+class Rule(NamedTuple):
+    """One row: the bars of both columns (None: not asked there) and why they stand where they do."""
+
+    code: str
+    ladder: Bar | None
+    chain: Bar | None
+    why: str
+
+
+RULES = (
+    Rule(
+        "few_crossings",
+        Bar(lambda r: -r.crossings, -20, -4, -20, "the chains crossed {crossings} times; at least 20 are wanted."),
+        Bar(
+            lambda r: -r.crossings / r.n_chains, -5, -1, -1,
+            "{n_chains} chains passed between models {crossings} times in all; five times each are wanted.",
+        ),
+        "passages: an error from n of them is itself uncertain by 1/sqrt(2 n). An edge pools its chains; the chain of "
+        "the paper starts in every model, and one that never passed knows only its own side.",
+    ),
+    Rule(
+        "small_ess",
+        Bar(lambda r: -r.ess, -100, -25, -100, "only {ess:.0f} effective draws; at least 100 are wanted."),
+        Bar(
+            lambda r: -r.ess, -200, -50, -50,
+            "the share of {weakest!r} rests on {ess:.0f} effective draws; 200 are wanted.",
+        ),
+        "effective draws: an error bar from 100 is right to 7%. The paper's shares are skewed, so twice as many.",
+    ),
+    Rule(
+        "rhat",
+        Bar(lambda r: r.rhat, 1.1, 1.3, 1.05, "split R-hat of the share is {rhat:.2f}; below 1.1 is wanted."),
+        Bar(lambda r: r.rhat, 1.05, 1.2, 1.2, "split R-hat of a model's share is {rhat:.2f}; below 1.05 is wanted."),
+        "a ratio of spreads: 1.05 is the paper's own bar. Short edges of 16 chains scatter up to 1.1 by chance; they run "
+        "until they are below 1.05.",
+    ),
+    Rule(
+        "estimators_disagree",
+        Bar(
+            lambda r: r.disagreement, 3, 5, 3,
+            "MBAR gives {value:.4g}, Rao-Blackwell {second_value:.4g}: {disagreement:.1f} errors apart.",
+        ),
+        Bar(
+            lambda r: r.occupancy_z, 4, 6, 6,
+            "the mean weight of the first model differs from what its draws imply by {occupancy_z:.1f} errors.",
+        ),
+        "errors: the two estimators share their draws, so 3 are rare; where alpha was and where it should have been are "
+        "compared with the error of their difference alone, and 4 come by chance once in 16 000.",
+    ),
+    Rule(
+        "heavy_tail",
+        Bar(
+            lambda r: r.pareto_k, 0.7, NEVER, NEVER,
+            "Pareto k of the weights along the path is {pareto_k:.2f}; above 0.7 a part of the posterior may be missed.",
+        ),
+        Bar(
+            lambda r: r.largest, 0.01, 0.1, 0.1,
+            "a single draw holds {largest:.0%} of a model's share (Pareto k {pareto_k:.2f}); below 1% is wanted.",
+        ),
+        "Pareto k: above 0.7 a mean of weights does not converge at any affordable size; more rungs bridge it, so it "
+        "is no failure. Share of one draw: at 10% the next draw may change ln B by a tenth.",
+    ),
+    Rule(
+        "long_path",
+        Bar(
+            lambda r: r.rungs, 23, NEVER, NEVER,
+            "{rungs} rungs were needed: the posterior is far from anything simple (a funnel? many modes?), and narrow "
+            "parts of it may be missed.",
+        ),
+        None,
+        "rungs: 23 are a path of 18 nats of spread; whitened posteriors that are nearly normal need fewer than ten.",
+    ),
+    Rule(
+        "start_dependent",
+        Bar(lambda r: r.start_z, 4, 6, 4, "chains from the two ends differ by {start_z:.1f} errors."),
+        None,
+        "errors: 4 come by chance once in 16 000; half of the chains start at either end of an edge.",
+    ),
+    Rule(
+        "drift",
+        Bar(lambda r: r.drift_z, 4, 6, 4, "the two halves of the run differ by {drift_z:.1f} errors."),
+        None,
+        "errors: as for the starts. The chain of the paper has R-hat of half chains for this.",
+    ),
+)  # fmt: skip
+
+
+def bars(report: Report) -> list[tuple[str, Bar]]:
+    """The column that judges a report: (code, bar) of every rule that is asked there."""
+    column = {LADDER: 1, CHAIN: 2}[report.method]
+    return [(rule.code, rule[column]) for rule in RULES if rule[column] is not None]
+
+
+def is_settled(report: Report) -> bool:
+    """Enough has been seen for the error to mean something: the run may end."""
+    return math.isfinite(report.error) and all(bar.measure(report) <= bar.settled for _, bar in bars(report))
+
+
+def findings(report: Report, where: str = "") -> list[Finding]:
+    """All that the table finds in a report, each with its level; `where` begins the sentences."""
+    if not math.isfinite(report.error):
+        return [_unknown(report, where)]
+    figures = asdict(report) | {"disagreement": report.disagreement}
+    return [
+        ("caution" if bar.measure(report) <= bar.fail else "fail", Reason(code, where + bar.sentence.format(**figures)))
+        for code, bar in bars(report)
+        if not bar.measure(report) <= bar.caution
+    ]
+
+
+def _unknown(report: Report, where: str) -> Finding:
+    if not math.isfinite(report.value):
+        sentence = "the ends were not reached, or no rung leads from one to the other: nothing is known of the ratio."
+        return "fail", Reason("never_visited", where + sentence)
+    who = f"model {report.weakest!r}" if report.method == CHAIN else "one end"
+    sentence = f"{who} was never reached; its probability is below 3 / ESS, which gives a limit only."
+    return "limit", Reason("never_visited", where + sentence)
