@@ -46,7 +46,7 @@ class Import(NamedTuple):
 
 
 def modules(package: Path) -> dict[str, Path]:
-    """{"estimation.shares": path}; the package's own __init__ is the empty name."""
+    """{"estimation.mbar": path}; the package's own __init__ is the empty name."""
     found = {}
     for path in sorted(package.rglob("*.py")):
         parts = path.relative_to(package).with_suffix("").parts

@@ -23,7 +23,8 @@ from supermodel.estimation.error import covariance_of_means, standard_error
 from supermodel.estimation.estimate import Evidences
 from supermodel.sampling.draws import Draws
 
-OVERLAP = 1e-10  # of the information in one draw: below, two groups of states share no draw but rounding
+SOLVED = 1e-6  # of the draws: a regression that leaves more than this unexplained has found no top
+OVERLAP = 1e-3  # draws: two groups of states that share less than this say nothing of each other (error above 30 nats)
 
 
 class Fit(NamedTuple):
@@ -64,8 +65,12 @@ class States:
     def is_connected(self) -> bool:
         """Whether every state overlaps with the rest: one direction, a common constant, is empty; a second must not be."""
         _, p, hessian = self.regression
-        scale = np.sqrt(p.sum(axis=0))
-        return len(hessian) == 1 or bool(np.linalg.eigvalsh(hessian / np.outer(scale, scale))[1] > OVERLAP)
+        total = p.sum(axis=0)
+        if len(hessian) == 1:
+            return True
+        is_solved = np.max(np.abs(total - self.counts[self.visited])) < SOLVED * len(p)
+        scale = np.sqrt(total)
+        return bool(is_solved and len(p) * np.linalg.eigvalsh(hessian / np.outer(scale, scale))[1] > OVERLAP)
 
     @cached_property
     def _pulls(self) -> tuple[NDArray, NDArray]:
@@ -90,14 +95,14 @@ class States:
     def of(self, log_density: NDArray) -> Fit:
         r"""Densities (n, T) that need not be states: $\ln Z_q = \ln \sum_i e^{\ln q(u_i) - \ln mixture(u_i)}$."""
         ratio = log_density.reshape(len(self.label), -1) - self.log_mixture[:, None]
-        top = ratio.max(axis=0)
-        with np.errstate(invalid="ignore", divide="ignore"):  # a density that is 0 at all draws: -inf, and no influence
+        top = np.maximum(ratio.max(axis=0), -1e300)  # finite even for a density that is 0 at all draws
+        with np.errstate(invalid="ignore", divide="ignore"):
             w = np.exp(ratio - top)
             total = w.sum(axis=0)
             share = w / total
             # ln Z_q falls as b_m rises, by the part of q that is m's.
             influence = len(share) * share - self._pulls[1] @ (self.regression[1].T @ share)
-        return Fit(top + np.log(total), influence.reshape(*self.shape, -1), self.is_connected)
+            return Fit(top + np.log(total), influence.reshape(*self.shape, -1), self.is_connected)
 
 
 def rung_log_densities(log_joints: NDArray, table: NDArray) -> NDArray:
@@ -130,7 +135,7 @@ def _logistic_fit(a: NDArray, onehot: NDArray) -> tuple[NDArray, NDArray, NDArra
         return float(np.sum(np.where(own, logits, 0.0)) - log_norm.sum()), np.exp(logits - log_norm[:, None])
 
     value, p = evaluate(b)
-    for _ in range(100):
+    for _ in range(400):
         gradient = counts - p.sum(0)
         hessian = np.diag(p.sum(0)) - p.T @ p
         if np.max(np.abs(gradient)) < 1e-9 * n:

@@ -229,10 +229,10 @@ def _record_plots(result: Comparison) -> list:
                 (5.6, 3.0),
             )
         ]
-        if result.edges
+        if result.edges or result.chain is not None
         else []
     )
-    for e in range(min(len(result.edges), MOST_MODELS)):
+    for e in range(1 if result.chain is not None else min(len(result.edges), MOST_MODELS)):
         drawn.append(
             (
                 lambda ax, e=e: plots.alpha(result, e, ax=ax),

@@ -44,34 +44,15 @@ def cite(result: Comparison) -> str:
 
 def methods(result: Comparison) -> str:
     """A paragraph for the methods section, with the numbers of this run."""
-    version = result.versions.get("supermodel", "")
-    draws = int(sum(edge.rung.size for edge in result.edges))
-    chains = int(max((edge.rung.shape[0] for edge in result.edges), default=0))
-    rungs = sorted({len(edge.table) for edge in result.edges})
-    ladder = f"{rungs[0]}" if len(rungs) == 1 else f"{rungs[0]} to {rungs[-1]}" if rungs else "several"
-    what = (
-        "The evidence of the model" if len(result.names) == 1 else f"Bayes factors between {len(result.names)} models"
-    )
-    verb = "was" if len(result.names) == 1 else "were"
+    one = len(result.names) == 1
+    what = "The evidence of the model was" if one else f"Bayes factors between {len(result.names)} models were"
     parts = [
-        f"{what} {verb} computed with supermodel {version} (seed {result.seed}), after the method of Savage-Dickey "
-        "supermodels (Mootoovaloo, Bassett & Kunz 2016): pairs of models, in coordinates in which each posterior is "
-        "close to a unit normal density, are embedded in a supermodel through a coordinate α whose prior balances the "
-        "two, the supermodel is sampled, and the ratio of evidences is read off the posterior of α at its two ends."
+        f"{what} computed with supermodel {result.versions.get('supermodel', '')} (seed {result.seed}), after the method of "
+        "Savage-Dickey supermodels (Mootoovaloo, Bassett & Kunz 2016): "
+        + (_of_edges(result) if result.chain is None else _of_chain(result))
     ]
-    plural = len(result.edges) > 1
-    if draws:
-        parts.append(
-            f"{len(result.edges)} such {'supermodels' if plural else 'supermodel'} on {ladder} rungs of α "
-            f"{'were' if plural else 'was'} sampled with {chains} chains each and {draws:,} draws in all".replace(
-                ",", " "
-            )
-            + f", at {result.evaluations.get('likelihood', 0):,} likelihood evaluations".replace(",", " ")
-            + "; the ratios are multistate (MBAR) estimates (Shirts & Chodera 2008), checked against the "
-            "Rao-Blackwellised posterior of α; errors allow for autocorrelation and for the scatter between chains."
-        )
     odds = list(result.prior_odds.values())
-    if len(result.names) > 1:
+    if not one:
         equal = np.allclose(odds, odds[0])
         parts.append(
             "Model probabilities are for "
@@ -86,3 +67,51 @@ def methods(result: Comparison) -> str:
         parts.append(f"The result is ln Z = {shown(result.log_evidence(result.best))}.")
     parts.append(f"All checks of the run gave the verdict “{result.verdict.level}”.")
     return " ".join(parts)
+
+
+def _thousands(n: float) -> str:
+    return f"{n:,.0f}".replace(",", " ")
+
+
+def _of_edges(result: Comparison) -> str:
+    told = (
+        "pairs of models, in coordinates in which each posterior is close to a unit normal density, are embedded in a "
+        "supermodel through a coordinate α whose prior balances the two, the supermodel is sampled, and the ratio of "
+        "evidences is read off the posterior of α at its two ends."
+    )
+    if not result.edges:  # a method of the paper, in a file that kept no record
+        return "the models are embedded in one supermodel, which is sampled."
+    rungs = sorted({len(edge.table) for edge in result.edges})
+    ladder = f"{rungs[0]}" if len(rungs) == 1 else f"{rungs[0]} to {rungs[-1]}"
+    were = "supermodels on {} rungs of α were" if len(result.edges) > 1 else "supermodel on {} rungs of α was"
+    chains = max(edge.rung.shape[0] for edge in result.edges)
+    return (
+        f"{told} {len(result.edges)} such {were.format(ladder)} sampled with {chains} chains each and "
+        f"{_thousands(sum(edge.rung.size for edge in result.edges))} draws in all, at "
+        f"{_thousands(result.evaluations.get('likelihood', 0))} likelihood evaluations; the ratios are multistate (MBAR) "
+        "estimates (Shirts & Chodera 2008), checked against the Rao-Blackwellised posterior of α; errors allow for "
+        "autocorrelation and for the scatter between chains."
+    )
+
+
+COMBINED = {
+    "mixture": "a mixture Σ w J of the models' likelihoods and priors",
+    "product": "a product Π J^w of the models' likelihoods and priors",
+    "index": "a discrete index, one of the models at a time",
+    "blend": "one likelihood of the models' mean prediction Σ w μ",
+    "blend_product": "one likelihood of the models' prediction Π μ^w",
+}
+
+
+def _of_chain(result: Comparison) -> str:
+    method = str(result.settings.get("method"))
+    chains, draws, _ = result.chain.weights.shape
+    tempered = "" if method == "index" else ", with parallel tempering"
+    return (
+        f"all models are embedded in one supermodel, {COMBINED.get(method, method)}, with weights w given by a coordinate α "
+        f"under a flat prior, which is sampled together with the parameters by random-walk Metropolis{tempered}, as in that "
+        f"paper: {chains} chains of {_thousands(draws)} draws each, at "
+        f"{_thousands(result.evaluations.get('likelihood', 0))} likelihood evaluations. The ratios are read off the "
+        "Rao-Blackwellised posterior of α (each draw is shared among the models by its own conditional); errors allow for "
+        "autocorrelation and for the scatter between chains."
+    )

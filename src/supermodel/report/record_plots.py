@@ -8,14 +8,16 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.colors import LinearSegmentedColormap
 
+from supermodel.errors import SupermodelError
+from supermodel.estimation.error import influence_of, log_mean_exp, standard_error
 from supermodel.estimation.estimate import Estimate
-from supermodel.estimation.ladder import LadderFit, multistate, rao_blackwell
+from supermodel.estimation.mbar import multistate
 from supermodel.report.numbers import shown
 from supermodel.report.style import FAINT, INK, PAPER, colour, end_labels, plot, shortened, stamp
 
 if TYPE_CHECKING:
     from supermodel.results.comparison import Comparison
-    from supermodel.results.record import EdgeRecord
+    from supermodel.results.record import ChainRecord, EdgeRecord
 
 CURVE = 41  # points of the curve along alpha
 MOST = 6_000  # draws beyond which a curve is made of a thinned record: it is a picture, not the estimate
@@ -29,11 +31,13 @@ def thinned(edge: EdgeRecord, most: int = MOST) -> tuple[np.ndarray, np.ndarray]
 
 @plot()
 def alpha(result: Comparison, edge: int = 0, *, ax: Axes) -> Axes:
-    r"""$\ln p(\alpha \mid D) / p(\alpha)$ along the ladder of one edge: its two ends differ by ln B.
+    r"""$\ln p(\alpha \mid D) / p(\alpha)$ along the ladder of one edge, or of the paper's chain: its ends differ by ln B.
 
-    Points: the share of draws on each rung over its prior (Savage-Dickey by counting). Curve: what all draws together
-    imply (MBAR), also between the rungs. Bars: where the draws were.
+    Points: the share of draws on each rung (in each bin) over its prior, Savage-Dickey by counting. Curve: what all draws
+    together imply (MBAR; of a chain, Rao-Blackwell). Bars: where the draws were.
     """
+    if result.chain is not None:
+        return _alpha_of_chain(result, result.chain, ax)
     record = result.edges[edge]
     log_joints, rung = thinned(record)
     weight = record.table[:, 0]
@@ -110,6 +114,38 @@ def _widest_gap(weight: np.ndarray) -> float:
     return float(0.5 * (places[i] + places[min(i + 1, len(places) - 1)]))
 
 
+def _alpha_of_chain(result: Comparison, record: ChainRecord, ax: Axes) -> Axes:
+    if len(record.grid) == 0:
+        raise SupermodelError("α of more than two models on a simplex is a point of it: there is no curve to draw.")
+    first, last = record.names[0], record.names[-1]
+    turned = len(record.names) == 2 and not record.is_discrete  # α = 1 is the first model, as on a ladder
+    corners = np.array([1.0, 0.0]) if turned else np.arange(len(record.names), dtype=float)
+    place = (record.weights @ corners).ravel()
+    n_bins = len(corners) if record.is_discrete else 20
+    cuts = (
+        np.linspace(-0.5, len(corners) - 0.5, n_bins + 1) if record.is_discrete else np.linspace(0, corners.max(), 21)
+    )
+    counts, middle = np.histogram(place, cuts)[0], 0.5 * (cuts[1:] + cuts[:-1])
+    seen = counts > 0
+    with np.errstate(divide="ignore"):
+        curve = np.log(record.density)
+        read = np.log(counts / counts.sum() * n_bins)
+    ax.plot(record.grid, curve, color=colour(result.names, first), marker="D" if record.is_discrete else None, zorder=3)
+    # Neighbouring draws are alike: a count is worth as many as its chain has effective draws.
+    spread = 2 * np.sqrt(counts.sum() / max(record.report["ess"], 1.0) / counts[seen])
+    spread = np.minimum(spread, np.ptp(curve[np.isfinite(curve)], initial=1.0))
+    ax.errorbar(middle[seen], read[seen], spread, fmt="o", ms=4, mfc=PAPER, mec=INK, ecolor=INK, elinewidth=1, zorder=4)
+    ends = (
+        f"0 is {shortened(last if turned else first)},  {corners.max():.0f} is {shortened(first if turned else last)}"
+    )
+    ax.set_xlabel(f"α:  {ends}")
+    ax.set_ylabel("ln [ p(α | data) / p(α) ]")
+    pair = f"ln B({shortened(first, 18)} : {shortened(last, 18)})"
+    ax.set_title(f"{pair} = {shown(result.log_bayes_factor(first, last))}")
+    stamp(ax, result.verdict.level)
+    return ax
+
+
 @plot()
 def trace(result: Comparison, first: str | None = None, second: str | None = None, *, ax: Axes) -> Axes:
     """ln B from the first n draws, with bands of one and two errors; the second estimator dashed, the target dotted."""
@@ -123,7 +159,9 @@ def trace(result: Comparison, first: str | None = None, second: str | None = Non
         signs = [1.0 if edge.first == first else -1.0 for edge in result.edges]
     used = [(edge, sign) for edge, sign in zip(result.edges, signs or [], strict=False) if sign]
     fractions = np.geomspace(0.12, 1.0, 14)
-    rows = np.array([_after(used, f) for f in fractions])
+    chain = result.chain
+    both = (result.names.index(first), result.names.index(second or first))
+    rows = np.array([_after(used, f) if chain is None else _after_chain(chain, both, f) for f in fractions])
     shade = colour(result.names, first if final.value >= 0 else second or first)
     draws, value, error, other = rows.T
     for reach, strength in ((2, 0.15), (1, 0.3)):
@@ -141,7 +179,9 @@ def trace(result: Comparison, first: str | None = None, second: str | None = Non
     ticks = np.unique(np.round(np.geomspace(low, high, 5), -max(int(np.floor(np.log10(low))) - 1, 0)).astype(int))
     ax.set_xticks(ticks, [f"{t:,}".replace(",", " ") for t in ticks])
     ax.minorticks_off()
-    labels = [(high, value[-1], "MBAR ± 1σ, 2σ", shade), (high, other[-1], "Rao-Blackwell", INK)]
+    labels = [(high, value[-1], "Rao-Blackwell ± 1σ, 2σ", shade)]
+    if chain is None:
+        labels = [(high, value[-1], "MBAR ± 1σ, 2σ", shade), (high, other[-1], "Rao-Blackwell", INK)]
     if target is not None and target < 3 * span:
         labels.append((high, final.value + target, f"target ± {target:g}", FAINT))
     end_labels(ax, labels)
@@ -161,37 +201,52 @@ def _after(used: list[tuple[EdgeRecord, float]], fraction: float) -> tuple[float
         step = max(1, edge.rung[:, :n].size // (2 * MOST))
         joints, rung = edge.log_joints[:, :n:step], edge.rung[:, :n:step]
         top = len(edge.table) - 1
-        fit: LadderFit = multistate(joints, rung, edge.table)
-        found, error = fit.difference(top, 0)
-        second, _ = rao_blackwell(joints, edge.table, edge.log_prior).difference(top, 0)
+        found, error = multistate(joints, rung, edge.table).difference(top, 0)
+        second = float(np.subtract(*log_mean_exp(edge.log_shares[:, :n:step])))
         draws += edge.rung.shape[0] * n
         value, variance, other = value + sign * found, variance + error**2, other + sign * second
     return draws, value, float(np.sqrt(variance)), other
 
 
+def _after_chain(chain: ChainRecord, pair: tuple[int, int], fraction: float) -> tuple[float, float, float, float]:
+    """The same of the paper's chain, by Rao-Blackwell; it has no second estimate."""
+    n = max(4, int(round(fraction * chain.log_shares.shape[1])))
+    terms = chain.log_shares[:, :n][..., list(pair)]
+    log_means = log_mean_exp(terms)
+    influence = influence_of(terms, log_means)
+    error = standard_error(influence[..., 0] - influence[..., 1])
+    return len(terms) * n, float(log_means[0] - log_means[1]), error, float("nan")
+
+
 @plot(height=2.6)
 def crossings(result: Comparison, edge: int = 0, *, ax: Axes) -> Axes:
     """Where each chain was at each step: a chain of one colour never crossed and knows only its own side."""
-    record = result.edges[edge]
-    step = max(1, record.rung.shape[1] // 1500)
-    weight = record.table[record.rung[:, ::step], 0]
-    ends = [colour(result.names, name) for name in (record.second, record.first)]
-    shades = LinearSegmentedColormap.from_list("ends", [ends[0], "#f2f2f2", ends[1]] if len(record.table) > 2 else ends)
-    chains, n = weight.shape
+    if result.chain is not None:
+        report, weight = result.chain.report, result.chain.weights[..., 0]
+        first, second = result.names[0], result.names[1] if len(result.names) == 2 else "any other"
+        is_sharp = result.chain.is_discrete
+    else:
+        record = result.edges[edge]
+        report, weight = record.report, record.table[record.rung, 0]
+        first, second, is_sharp = record.first, record.second, len(record.table) == 2
+    right = weight.shape[1]
+    weight = weight[:, :: max(1, right // 1500)]
+    ends = [colour(result.names, name) for name in (second, first)]
+    shades = LinearSegmentedColormap.from_list("ends", ends if is_sharp else [ends[0], "#f2f2f2", ends[1]])
+    chains = len(weight)
     image = ax.imshow(
         weight, aspect="auto", interpolation="nearest", cmap=shades, vmin=0, vmax=1, alpha=0.85, rasterized=True,
-        extent=(0, record.rung.shape[1], chains + 0.5, 0.5),
+        extent=(0, right, chains + 0.5, 0.5),
     )  # fmt: skip
     image.set_zorder(1)
     ax.set_xlabel("step of the chain")
     ax.set_ylabel("chain")
     ax.set_yticks(sorted({1, chains // 2, chains} - {0}))
-    right = record.rung.shape[1]
-    for y, name, shade in ((0.25, record.first, ends[1]), (0.75, record.second, ends[0])):
+    for y, name, shade in ((0.25, first, ends[1]), (0.75, second, ends[0])):
         ax.annotate(
             f"■ {shortened(name, 18)}", (right, 0.5 + y * chains), xytext=(5, 0), textcoords="offset points",
             color=shade, va="center", fontsize=8, annotation_clip=False,
         )  # fmt: skip
-    ax.set_title(f"{record.report.get('crossings', float('nan')):.0f} crossings in {chains} chains")
+    ax.set_title(f"{report.get('crossings', float('nan')):.0f} crossings in {chains} chains")
     stamp(ax, result.verdict.level)
     return ax

@@ -6,18 +6,12 @@ import pytest
 
 from exact_draws import coordinates, example, is_calibrated, is_within, shifted, swapped, z_scores
 from supermodel.embedding.coordinate import Ladder
-from supermodel.errors import SupermodelError
-from supermodel.estimation.path import intercepts, mbar, path_integral, states_of
-from supermodel.estimation.shares import shares
+from supermodel.estimation.mbar import mbar, multistate, states_of
+from supermodel.estimation.path_integral import path_integral
+from supermodel.estimation.rao_blackwell import shares
 
 PAIR = example()
 THREE = example(3)
-
-
-def rungs(n):
-    """Close near the corners, where the mean of ln J is steep."""
-    t = np.sin(np.linspace(0, np.pi / 2, n)) ** 2
-    return Ladder(np.stack([t, 1 - t], axis=1))
 
 
 @pytest.mark.parametrize("coordinate", [coordinates.ladder(7), coordinates.identity(), coordinates.tanh(4.0)])
@@ -50,7 +44,7 @@ def test_mbar_needs_only_local_equilibrium(rng):
 
 def test_mbar_solves_its_equations(rng):
     states = states_of(PAIR.draws(PAIR.supermodel("product", coordinates.ladder(5)), rng, 4, 300))
-    b, p, _ = intercepts(states)
+    _, p, _ = states.regression
     assert np.max(np.abs(p.sum(axis=0) - np.bincount(states.label))) < 1e-7
     assert np.max(np.abs(p.sum(axis=1) - 1)) < 1e-12
 
@@ -103,31 +97,51 @@ def test_symmetries(size, rng):
         assert far.error == pytest.approx(found.error, rel=1e-5)
 
 
-def test_the_path_integral_gives_the_truth(rng):
-    draws = PAIR.draws(PAIR.supermodel("product", rungs(25), tilt=[0.4, 0.0]), rng, 8, 2000)
-    found = path_integral(draws)
-    assert is_within(found.log_bayes_factor(*PAIR.names), PAIR.log_bayes_factor())
-    assert not is_within(path_integral(shifted(draws, 0.9)).log_bayes_factor(*PAIR.names), PAIR.log_bayes_factor())
-    line = PAIR.draws(PAIR.supermodel("product", coordinates.identity()), rng, 8, 800)
-    assert is_within(path_integral(line).log_bayes_factor(*PAIR.names), PAIR.log_bayes_factor())
+# -- impossible somewhere: ln J of minus infinity ---------------------------------------------------------------------
 
 
-def test_the_path_integral_is_calibrated(rng):
-    z = z_scores(PAIR, PAIR.supermodel("product", rungs(17)), path_integral, rng)
-    assert is_calibrated(z)
-    assert not is_calibrated(z * math.sqrt(1.7 / 0.3))
+def ladder(*weights):
+    return np.stack([np.array(weights), 1 - np.array(weights)], axis=1)
 
 
-def test_too_few_rungs_are_in_the_error(rng):
-    draws = PAIR.draws(PAIR.supermodel("product", coordinates.ladder(7)), rng, 8, 4000)
-    found = path_integral(draws)
-    assert is_within(found.log_bayes_factor(*PAIR.names), PAIR.log_bayes_factor())
-    assert found.log_bayes_factor(*PAIR.names).error > 0.3  # of the steps, not of the sampling
+def half_normal(rng, table, chains=16, draws=2000):
+    """J_1 = N(u) where u > 0 and 0 elsewhere, J_2 = N(u): ln Z_1 - ln Z_2 = -ln 2. Exact draws of every rung."""
+    rung = rng.integers(len(table), size=(chains, draws))
+    u = rng.standard_normal(rung.shape)
+    u = np.where(table[rung, 0] > 0, np.abs(u), u)
+    second = -0.5 * u**2
+    return np.stack([np.where(u > 0, second, -np.inf), second], axis=-1), rung
 
 
-def test_the_path_integral_needs_its_path(rng):
-    with pytest.raises(SupermodelError, match="J_1"):
-        path_integral(PAIR.draws(PAIR.supermodel("mixture"), rng, 2, 20))
-    draws = PAIR.draws(PAIR.supermodel("product", coordinates.exponential(-4.0)), rng, 2, 100)
-    with pytest.raises(SupermodelError, match="mbar"):
-        path_integral(draws)
+@pytest.mark.parametrize("table", [ladder(0, 1), ladder(0, 0.5, 1), ladder(0, 0.1, 0.4, 0.8, 1)])
+def test_a_half_normal_against_a_normal(table, rng):
+    log_joints, rung = half_normal(rng, table)
+    value, error = multistate(log_joints, rung, table).difference(len(table) - 1, 0)
+    assert 0 < error < 0.02
+    assert abs(value + math.log(2)) < 4.9 * error  # 1e-6 of false alarms, two-sided
+    assert abs(value + math.log(2) + 10 * 0.02) > 4.9 * error  # and an error of 0.2 nats is seen
+
+
+def test_hard_edges_on_either_side(rng):
+    """Two boxes of widths 3 and 2 that overlap in [1, 2]: each is impossible for some draws of the other."""
+    rung = rng.integers(2, size=(16, 2000))
+    u = np.where(rung == 1, 3 * rng.random(rung.shape) - 1, 2 * rng.random(rung.shape) + 1)
+    inside = [(-1 <= u) & (u <= 2), (1 <= u) & (u <= 3)]
+    log_joints = np.stack([np.where(i, 0.0, -np.inf) for i in inside], axis=-1)
+    value, error = multistate(log_joints, rung, ladder(0, 1)).difference(1, 0)
+    assert abs(value - math.log(1.5)) < 4.9 * error < 0.2
+    assert abs(value - math.log(1.5) - 0.4) > 4.9 * error
+
+
+def test_a_rung_that_no_draw_can_reach_is_impossible_and_not_a_number_of_its_own(rng):
+    log_joints, rung = half_normal(rng, ladder(0, 1))
+    log_joints[..., 0] = -np.inf
+    fit = multistate(log_joints, np.zeros_like(rung), ladder(0, 0.5, 1))
+    assert fit.log_z[1] == fit.log_z[2] == -np.inf
+    assert fit.difference(2, 0)[1] == math.inf
+
+
+def test_rungs_that_share_no_draw_have_an_infinite_error(rng):
+    rung = rng.integers(2, size=(8, 100))
+    log_joints = np.where(rung[..., None] == [1, 0], 0.0, -np.inf)
+    assert multistate(log_joints, rung, ladder(0, 1)).difference(1, 0)[1] == math.inf
