@@ -67,16 +67,16 @@ def gamma_rates(counts=(3, 9, 4, 7), shape=2.3, rate=0.4, constant=0.0):
     return models, {name: float(value) + constant for name, value in truth.items()}
 
 
-def assert_within(estimate, truth, most=0.1, errors=5.0):
-    """The error is a number below `most`, and the estimate within five of it: 6e-7 of false alarms if it is normal.
+def assert_within(estimate, truth, most=0.1, planted=0.5, errors=5.0):
+    """Within five errors of the truth (6e-7 of false alarms if it is normal), an error that is positive and below `most`.
 
-    A planted error of 2 x 5 `most` must be caught by the same rule: it would pass if the error were infinite, or so
-    large that it covers anything.
+    The same rule must refuse a truth that is off by `planted` nats to either side: it does not follow from the rest (an
+    error of 0.09 would let it pass), and bounds what the rule can see.
     """
 
     def is_within(value):
-        return abs(value - truth) < errors * estimate.error
+        return abs(estimate.value - value) < errors * estimate.error
 
     assert 0 < estimate.error < most, (estimate, most)
-    assert is_within(estimate.value), (estimate, truth)
-    assert not is_within(estimate.value + 2 * errors * most)
+    assert is_within(truth), (estimate, truth)
+    assert not is_within(truth + planted) and not is_within(truth - planted), (estimate, truth, planted)
