@@ -16,7 +16,7 @@ import numpy as np
 
 from supermodel.errors import StorageError
 from supermodel.estimation.estimate import Evidences
-from supermodel.estimation.ladder import multistate, rung_log_densities
+from supermodel.estimation.mbar import multistate, rung_log_densities
 from supermodel.jax_scope import in_float64
 from supermodel.models.priors import Bijected, as_prior
 from supermodel.results.comparison import SCHEMA, Comparison
