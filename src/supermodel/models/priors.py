@@ -21,7 +21,8 @@ import numpy as np
 
 from supermodel.errors import PriorError
 from supermodel.jax_scope import in_float64
-from supermodel.models.numpy_twin import Twin, quantiles, twin
+from supermodel.models.families import Plain, from_scipy, member_of
+from supermodel.models.numpy_twin import Twin, twin
 
 LOG_ROOT_2PI = 0.5 * math.log(2 * math.pi)
 
@@ -61,8 +62,12 @@ class Bijected:
 
     def with_gaussian_tails(self) -> Bijected | Quantile:
         """The same prior through its quantiles, where there are any: then no posterior has tails heavier than N(0, I)."""
-        found = quantiles(self.distribution)
-        return self if found is None else Quantile(found[0], self.description, found[1], found[2])
+        member = member_of(self.distribution)
+        if member is None or self.shape != () or member.family.gaussian or not isinstance(member.family.plain, Plain):
+            return self
+        plain, a = member.family.plain, tuple(np.asarray(value, float) for value in member.arguments.values())
+        ppf, isf, cdf, sf = (lambda x, f=f: f(x, *a) for f in (plain.ppf, plain.isf, plain.cdf, plain.sf))
+        return Quantile(ppf, self.description, isf, cdf, sf, member.family.straight, Quantile.FAR)
 
     @property
     def _transform(self):
@@ -127,16 +132,24 @@ class Bijected:
 
 @dataclass(frozen=True, eq=False)
 class Quantile:
-    r"""$v = F^{-1}(\Phi(u))$, hence $u \sim N(0, 1)$: for any scalar distribution with a quantile function."""
+    r"""$v = F^{-1}(\Phi(u))$, hence $u \sim N(0, 1)$: for any scalar distribution with a quantile function.
+
+    JAX traces a cubic interpolant of $g(v(u))$ at knots, where g is the map that makes the quantiles smooth (`straight`):
+    v itself, ln v, logit v, or asinh of v in units of its spread. Mass beyond $|u|$ = `reach` sits at the last value,
+    and values are kept between 1e-300 and 1e300 where g is not v itself: mass piled up at 0 stays a number.
+    """
 
     ppf: Callable[[np.ndarray], np.ndarray]
     description: str
     isf: Callable[[np.ndarray], np.ndarray] | None = None
     cdf: Callable[[np.ndarray], np.ndarray] | None = None
+    sf: Callable[[np.ndarray], np.ndarray] | None = None
+    straight: str = ""
+    reach: float = 8.2  # beyond, 1 - Phi is below the spacing of doubles near 1
     shape: tuple[int, ...] = ()
     size: int = 1
 
-    REACH = 8.2  # beyond, 1 - Phi is below the spacing of doubles near 1
+    FAR = 37.0  # beyond, Phi(-u) is no double
 
     def values(self, u: np.ndarray) -> np.ndarray:
         """The map itself, in NumPy; the upper half through `isf`, where Phi(u) would round to 1."""
@@ -144,11 +157,17 @@ class Quantile:
 
         u = np.asarray(u, float)
         upper = self.isf if self.isf is not None else lambda q: self.ppf(1.0 - q)
-        bounded = np.clip(u, -37.0, 37.0 if self.isf is not None else self.REACH)
-        return np.where(u < 0, self.ppf(ndtr(np.minimum(bounded, 0.0))), upper(ndtr(-np.maximum(bounded, 0.0))))
+        bounded = np.clip(u, -self.FAR, self.FAR if self.isf is not None else self.reach)
+        with np.errstate(over="ignore", under="ignore"):
+            v = np.where(u < 0, self.ppf(ndtr(np.minimum(bounded, 0.0))), upper(ndtr(-np.maximum(bounded, 0.0))))
+        low, high = {"": (-np.inf, np.inf), "asinh": (-1e300, 1e300), "logit": (1e-300, 1 - 1e-16)}.get(
+            self.straight, (1e-300, 1e300)
+        )
+        return np.clip(v, low, high)
 
     def constrain(self, u):
-        """The map as a cubic interpolant that JAX can trace and differentiate (values at 4096 knots)."""
+        """The map as a cubic interpolant that JAX can trace and differentiate (values at 4096 knots, or 8192 if far)."""
+        import jax
         import jax.numpy as jnp
 
         knots, table, slopes = self._table
@@ -158,14 +177,29 @@ class Quantile:
         t = (z - jnp.asarray(knots)[i]) / h
         left, right = jnp.asarray(table)[i], jnp.asarray(table)[i + 1]
         m0, m1 = h * jnp.asarray(slopes)[i], h * jnp.asarray(slopes)[i + 1]
-        return ((1 + 2 * t) * left + t * m0) * (1 - t) ** 2 + (right * (3 - 2 * t) + m1 * (t - 1)) * t**2
+        g = ((1 + 2 * t) * left + t * m0) * (1 - t) ** 2 + (right * (3 - 2 * t) + m1 * (t - 1)) * t**2
+        if self.straight == "asinh":
+            return self._centre[0] + self._centre[1] * jnp.sinh(g)
+        # Rounding must not carry a value over the edge of its support.
+        v = {"": lambda g: g, "log": jnp.exp, "logit": jax.nn.sigmoid}[self.straight](g)
+        return jnp.clip(v, *self.values(knots[[0, -1]]))
+
+    @cached_property
+    def _centre(self) -> tuple[float, float]:
+        low, middle, high = (float(v) for v in self.values(np.array([-0.5, 0.0, 0.5])))
+        return middle, high - low
 
     @cached_property
     def _table(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         from scipy.interpolate import CubicSpline
+        from scipy.special import logit
 
-        knots = np.linspace(-self.REACH, self.REACH, 4096)
+        knots = np.linspace(-self.reach, self.reach, 4096 if self.reach < self.FAR else 8192)
         table = self.values(knots)
+        if self.straight == "asinh":
+            table = np.arcsinh((table - self._centre[0]) / self._centre[1])
+        elif self.straight:
+            table = {"log": np.log, "logit": logit}[self.straight](table)
         if not np.all(np.isfinite(table)):
             raise PriorError(
                 f"the quantile function of {self.description} is not finite between Phi(-8.2) and Phi(8.2). "
@@ -178,7 +212,11 @@ class Quantile:
 
         if self.cdf is None:
             raise PriorError(f"{self.description} has no `cdf`, which is needed to map a value back to its coordinate.")
-        return np.reshape(ndtri(self.cdf(np.asarray(value, float))), (1,))
+        value = np.asarray(value, float)
+        u = ndtri(self.cdf(value))
+        if self.sf is not None:  # Phi(u) rounds to 1 in the upper tail, its complement does not
+            u = np.where(u > 0, -ndtri(self.sf(value)), u)
+        return np.reshape(u, (1,))
 
     def log_jacobian(self, u):
         """ln dv/du, by differentiating the interpolant."""
@@ -272,34 +310,6 @@ def _check_normalised(name: str, prior: Prior) -> None:
         )
 
 
-# scipy families that have a numpyro twin, as functions of (shape parameters..., loc, scale).
-# A family may return None where loc makes it something else; the quantile map then serves.
-def _scipy_twins() -> dict[str, Callable[..., Any]]:
-    import numpyro.distributions as dist
-
-    def positive(build):
-        return lambda *a: build(*a[:-2], a[-1]) if a[-2] == 0 else None
-
-    return {
-        "norm": lambda loc, scale: dist.Normal(loc, scale),
-        "uniform": lambda loc, scale: dist.Uniform(loc, loc + scale),
-        "loguniform": lambda a, b, loc, scale: dist.LogUniform(a * scale, b * scale) if loc == 0 else None,
-        "reciprocal": lambda a, b, loc, scale: dist.LogUniform(a * scale, b * scale) if loc == 0 else None,
-        "cauchy": lambda loc, scale: dist.Cauchy(loc, scale),
-        "laplace": lambda loc, scale: dist.Laplace(loc, scale),
-        "logistic": lambda loc, scale: dist.Logistic(loc, scale),
-        "gumbel_r": lambda loc, scale: dist.Gumbel(loc, scale),
-        "t": lambda df, loc, scale: dist.StudentT(df, loc, scale),
-        "halfnorm": positive(lambda scale: dist.HalfNormal(scale)),
-        "halfcauchy": positive(lambda scale: dist.HalfCauchy(scale)),
-        "expon": positive(lambda scale: dist.Exponential(1.0 / scale)),
-        "gamma": positive(lambda a, scale: dist.Gamma(a, 1.0 / scale)),
-        "invgamma": positive(lambda a, scale: dist.InverseGamma(a, scale)),
-        "lognorm": positive(lambda s, scale: dist.LogNormal(math.log(scale), s)),
-        "beta": lambda a, b, loc, scale: dist.Beta(a, b) if (loc, scale) == (0, 1) else None,
-    }
-
-
 def _from_scipy(name: str, frozen: Any) -> Prior:
     family = frozen.dist.name
     if not hasattr(frozen, "pdf"):
@@ -321,11 +331,11 @@ def _from_scipy(name: str, frozen: Any) -> Prior:
         )
     if not np.all(np.isfinite(frozen.ppf([0.25, 0.75]))):
         raise PriorError(f"the prior of {name!r}, scipy's {family!r}{arguments}, has arguments that define no density.")
-    twin = _scipy_twins().get(family, lambda *a: None)(*map(float, arguments))
-    if twin is not None:
-        return _from_numpyro(name, twin)
+    known = from_scipy(family, *map(float, arguments))
+    if known is not None:
+        return _from_numpyro(name, known)
     label = f"{family}({', '.join(f'{float(a):g}' for a in arguments)})"
-    return Quantile(frozen.ppf, label, frozen.isf, frozen.cdf)
+    return Quantile(frozen.ppf, label, frozen.isf, frozen.cdf, frozen.sf)
 
 
 def _from_quantiles(name: str, distribution: Any) -> Quantile:
@@ -334,6 +344,7 @@ def _from_quantiles(name: str, distribution: Any) -> Quantile:
         type(distribution).__name__.strip("_"),
         getattr(distribution, "isf", None),
         getattr(distribution, "cdf", None),
+        getattr(distribution, "sf", None),
     )
     if hasattr(distribution, "logpdf"):
         _check_quantiles_match_density(name, prior, distribution)
@@ -354,12 +365,15 @@ def _check_quantiles_match_density(name: str, prior: Quantile, distribution: Any
 
 def describe_numpyro(distribution: Any) -> str:
     """`Normal(1, 2)` and the like, for tables."""
-    layer = _layers(distribution)[-1] if not hasattr(distribution, "transforms") else distribution
-    names = [n for n in getattr(layer, "arg_constraints", {}) if hasattr(layer, n)]
-    arguments = ", ".join(_short(getattr(layer, n)) for n in names)
-    shape = tuple(distribution.shape())
-    suffix = f" × {shape if len(shape) > 1 else shape[0]}" if shape and not layer.event_shape else ""
-    return f"{type(layer).__name__}({arguments}){suffix}"
+    member, shape = member_of(distribution), tuple(distribution.shape())
+    if member is not None and isinstance(member.family.plain, Plain):
+        name, arguments, is_vector = member.name, list(member.arguments.values()), False
+    else:
+        layer = _layers(distribution)[-1] if not hasattr(distribution, "transforms") else distribution
+        name, is_vector = type(layer).__name__, bool(layer.event_shape)
+        arguments = [getattr(layer, n) for n in getattr(layer, "arg_constraints", {}) if hasattr(layer, n)]
+    suffix = f" × {shape if len(shape) > 1 else shape[0]}" if shape and not is_vector else ""
+    return f"{name}({', '.join(map(_short, arguments))}){suffix}"
 
 
 def _short(value: Any) -> str:

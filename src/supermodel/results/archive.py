@@ -18,6 +18,7 @@ from supermodel.errors import StorageError
 from supermodel.estimation.estimate import Evidences
 from supermodel.estimation.mbar import multistate, rung_log_densities
 from supermodel.jax_scope import in_float64
+from supermodel.models.families import FAMILIES, Member, member_of
 from supermodel.models.priors import Bijected, as_prior
 from supermodel.results.comparison import SCHEMA, Comparison
 from supermodel.results.export import plain
@@ -166,36 +167,18 @@ def _checked_models(models: Mapping[str, Any], names: tuple[str, ...], parameter
     return {name: models[name] for name in names}
 
 
-# Families that are written as a name and numbers. A name outside this list is never looked up.
-FAMILIES = (
-    "Normal", "Cauchy", "Laplace", "Logistic", "Gumbel", "LogNormal", "StudentT", "Uniform", "LogUniform", "HalfNormal",
-    "HalfCauchy", "Exponential", "Gamma", "InverseGamma", "Beta",
-)  # fmt: skip
-
-
 def _prior_as_data(prior: Any) -> dict[str, Any]:
     data: dict[str, Any] = {"description": prior.description, "shape": list(prior.shape)}
-    if isinstance(prior, Bijected):
-        d, wraps = prior.distribution, []
-        while type(d).__name__ in ("ExpandedDistribution", "Independent"):
-            expanded = type(d).__name__ == "ExpandedDistribution"
-            wraps.append(
-                ["expand", list(d.batch_shape)] if expanded else ["to_event", int(d.reinterpreted_batch_ndims)]
-            )
-            d = d.base_dist
-        if type(d).__name__ in FAMILIES and type(d).__module__.startswith("numpyro."):
-            arguments = {a: np.asarray(getattr(d, a), float).tolist() for a in d.arg_constraints}
-            data |= {"family": type(d).__name__, "arguments": arguments, "wraps": wraps[::-1]}
+    member = member_of(prior.distribution) if isinstance(prior, Bijected) else None
+    if member is not None:
+        arguments = {a: np.asarray(v, float).tolist() for a, v in member.arguments.items()}
+        data |= {"family": member.name, "arguments": arguments, "wraps": [list(wrap) for wrap in member.wraps]}
     return data
 
 
 @in_float64
 def _prior_from_data(name: str, data: Mapping[str, Any]) -> Any:
-    if data.get("family") not in FAMILIES:
+    if data.get("family") not in FAMILIES:  # a name outside the table is never looked up
         return Described(data["description"], tuple(data["shape"]))
-    import numpyro.distributions as dist
-
-    d = getattr(dist, data["family"])(**{a: np.asarray(v) for a, v in data["arguments"].items()})
-    for wrap, value in data["wraps"]:
-        d = d.expand(tuple(value)) if wrap == "expand" else d.to_event(value)
-    return as_prior(name, d)
+    arguments = {a: np.asarray(v) for a, v in data["arguments"].items()}
+    return as_prior(name, Member(data["family"], arguments, tuple(map(tuple, data["wraps"]))).build())

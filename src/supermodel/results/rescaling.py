@@ -7,61 +7,14 @@ prior keeps its midpoint, a positive one with a scale keeps its edge at 0. Where
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
 from supermodel.errors import PriorError
 from supermodel.jax_scope import in_float64
+from supermodel.models.families import Unsupported, member_of
 from supermodel.models.priors import Bijected, Quantile, as_prior
-
-Maker = Callable[[Any, float, float], Any]
-
-
-def _families() -> dict[str, Maker]:
-    import jax.numpy as jnp
-    import numpyro.distributions as dist
-
-    def located(kind):
-        return lambda d, s, shift: kind(d.loc + shift, s * d.scale)
-
-    def positive(make):
-        def scaled(d, s, shift):
-            if not (isinstance(shift, float) and shift == 0.0):
-                raise PriorError(
-                    f"a {type(d).__name__} prior begins at 0 and cannot be shifted and stay one of its kind. "
-                    "Use scales=, or give the new prior with replace=."
-                )
-            return make(d, s)
-
-        return scaled
-
-    def interval(kind, to=lambda v: v, back=lambda v: v):
-        def scaled(d, s, shift):
-            low, high = to(jnp.asarray(d.low)), to(jnp.asarray(d.high))
-            centre, half = 0.5 * (low + high) + shift, 0.5 * s * (high - low)
-            return kind(back(centre - half), back(centre + half))
-
-        return scaled
-
-    return {
-        "Normal": located(dist.Normal),
-        "Cauchy": located(dist.Cauchy),
-        "Laplace": located(dist.Laplace),
-        "Logistic": located(dist.Logistic),
-        "Gumbel": located(dist.Gumbel),
-        "LogNormal": located(dist.LogNormal),
-        "StudentT": lambda d, s, shift: dist.StudentT(d.df, d.loc + shift, s * d.scale),
-        "MultivariateNormal": lambda d, s, shift: dist.MultivariateNormal(d.loc + shift, scale_tril=s * d.scale_tril),
-        "Uniform": interval(dist.Uniform),
-        "LogUniform": interval(dist.LogUniform, jnp.log, jnp.exp),
-        "HalfNormal": positive(lambda d, s: dist.HalfNormal(s * d.scale)),
-        "HalfCauchy": positive(lambda d, s: dist.HalfCauchy(s * d.scale)),
-        "Exponential": positive(lambda d, s: dist.Exponential(d.rate / s)),
-        "Gamma": positive(lambda d, s: dist.Gamma(d.concentration, d.rate / s)),
-        "InverseGamma": positive(lambda d, s: dist.InverseGamma(d.concentration, s * d.rate)),
-    }
 
 
 @in_float64
@@ -71,22 +24,14 @@ def rescaled(name: str, prior: Any, scale: float = 1.0, shift: float = 0.0) -> A
         raise PriorError(
             f"a prior is scaled by a positive number and shifted by a finite one; got {scale} and {shift}."
         )
-    if not isinstance(prior, Bijected):
+    return as_prior(name, _rebuilt(name, prior, scale, shift))
+
+
+def _rebuilt(name: str, prior: Any, scale: Any, shift: Any) -> Any:
+    member = member_of(prior.distribution) if isinstance(prior, Bijected) else None
+    if member is None or isinstance(member.family.widen, Unsupported):
         raise _not_scalable(name, prior)
-    return as_prior(name, _rebuilt(name, prior, prior.distribution, scale, shift))
-
-
-def _rebuilt(name: str, prior: Any, distribution: Any, scale: float, shift: float) -> Any:
-    kind = type(distribution).__name__
-    maker = _families().get(kind)
-    if maker is not None:
-        return maker(distribution, scale, shift)
-    if kind == "ExpandedDistribution":
-        return _rebuilt(name, prior, distribution.base_dist, scale, shift).expand(distribution.batch_shape)
-    if kind == "Independent":
-        inner = _rebuilt(name, prior, distribution.base_dist, scale, shift)
-        return inner.to_event(distribution.reinterpreted_batch_ndims)
-    raise _not_scalable(name, prior)
+    return member._replace(arguments=member.family.widen(member.arguments, scale, shift)).build()
 
 
 def _not_scalable(name: str, prior: Any) -> PriorError:
@@ -127,14 +72,14 @@ def log_density_of_rescaled(name: str, prior: Any, kind: str, grid: np.ndarray, 
     import jax
     import jax.numpy as jnp
 
-    rescaled(
-        name, prior, *((float(grid[0]),) if kind == "scale" else (1.0, float(grid[0])))
-    )  # refuses what cannot be done
+    def changes(x):
+        return (x, 0.0) if kind == "scale" else (1.0, x)
+
+    rescaled(name, prior, *changes(float(grid[0])))  # refuses what cannot be done
     draws = jnp.asarray(values)
 
     def one(x):
-        scale, shift = (x, 0.0) if kind == "scale" else (1.0, x)
-        return _log_prob(_rebuilt(name, prior, prior.distribution, scale, shift), draws)
+        return _log_prob(_rebuilt(name, prior, *changes(x)), draws)
 
     return np.asarray(jax.jit(lambda xs: jax.lax.map(one, xs))(jnp.asarray(grid)))
 
@@ -160,8 +105,7 @@ def is_cut_off(old: Any, new: Any, values: np.ndarray, weights: np.ndarray) -> b
 
 def has_edges(prior: Any) -> bool:
     """Whether the prior ends somewhere that scaling or shifting would move."""
-    kind = type(getattr(prior, "distribution", None)).__name__
-    return kind in ("Uniform", "LogUniform") and prior.shape == ()
+    return prior.shape == () and all(np.isfinite(edges(prior)))
 
 
 def edges(prior: Any) -> tuple[float, float]:

@@ -2,42 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from math import inf
+from typing import Any
 
+from supermodel.models import families
 from supermodel.spec.formula import constant
 from supermodel.spec.grammar import Call, FormulaError, parse, suggestion
 from supermodel.spec.source import Place, Source
 
-
-class Family(NamedTuple):
-    """Arguments in order, with defaults from the right; which must be positive; which pair must ascend."""
-
-    arguments: tuple[str, ...]
-    defaults: tuple[float | None, ...] = ()
-    positive: tuple[str, ...] = ()
-    ascending: tuple[str, str] | None = None
-
-
-FAMILIES = {
-    "Normal": Family(("loc", "scale"), (0.0, 1.0), ("scale",)),
-    "Uniform": Family(("low", "high"), (), (), ("low", "high")),
-    "LogUniform": Family(("low", "high"), (), ("low", "high"), ("low", "high")),
-    "HalfNormal": Family(("scale",), (1.0,), ("scale",)),
-    "HalfCauchy": Family(("scale",), (1.0,), ("scale",)),
-    "Cauchy": Family(("loc", "scale"), (0.0, 1.0), ("scale",)),
-    "StudentT": Family(("df", "loc", "scale"), (0.0, 1.0), ("df", "scale")),
-    "Laplace": Family(("loc", "scale"), (0.0, 1.0), ("scale",)),
-    "Logistic": Family(("loc", "scale"), (0.0, 1.0), ("scale",)),
-    "Gumbel": Family(("loc", "scale"), (0.0, 1.0), ("scale",)),
-    "LogNormal": Family(("loc", "scale"), (0.0, 1.0), ("scale",)),
-    "Exponential": Family(("rate",), (1.0,), ("rate",)),
-    "Gamma": Family(("concentration", "rate"), (1.0,), ("concentration", "rate")),
-    "InverseGamma": Family(("concentration", "rate"), (1.0,), ("concentration", "rate")),
-    "Beta": Family(("concentration1", "concentration0"), (), ("concentration1", "concentration0")),
-    "Weibull": Family(("scale", "concentration"), (), ("scale", "concentration")),
-    "Pareto": Family(("scale", "alpha"), (), ("scale", "alpha")),
-    "TruncatedNormal": Family(("loc", "scale", "low", "high"), (None, None), ("scale",), ("low", "high")),
-}
+FAMILIES = {name: family for name, family in families.FAMILIES.items() if isinstance(family.text, families.Text)}
 
 
 def parse_prior(source: Source, where: Place, given: Any) -> Any:
@@ -69,8 +42,6 @@ def build_prior(text: str) -> Any:
 
 
 def _distribution(tree: Call, text: str) -> Any:
-    import numpyro.distributions as dist
-
     family = FAMILIES[tree.name]
     usage = f"{tree.name}({', '.join(family.arguments)})"
     if len(tree.arguments) > len(family.arguments):
@@ -82,20 +53,19 @@ def _distribution(tree: Call, text: str) -> Any:
             problem = f"{name!r} is given twice" if name in nodes else f"{tree.name} has no argument {name!r}"
             raise FormulaError(problem, text, node.start, node.end, f"It is {usage}.")
         nodes[name] = node
-    defaults = dict(zip(family.arguments[::-1], family.defaults[::-1], strict=False))
+    defaults = family.text.defaults
     missing = [name for name in family.arguments if name not in nodes and name not in defaults]
     if missing:
         raise FormulaError(f"{' and '.join(missing)} {'is' if len(missing) == 1 else 'are'} missing",
                            text, tree.start, tree.end, f"It is {usage}.")  # fmt: skip
     values = {name: constant(nodes[name], text) if name in nodes else defaults[name] for name in family.arguments}
-    for name in family.positive:
-        if not (values[name] or 0.0) > 0:
+    for name in family.text.positive:
+        if not values[name] > 0:
             node = nodes[name]
             raise FormulaError(
                 f"{name} must be positive; it is {values[name]:g}", text, node.start, node.end, f"It is {usage}."
             )
-    if family.ascending is not None:
-        low, high = (values[name] for name in family.ascending)
-        if low is not None and high is not None and not low < high:
-            raise FormulaError(f"low must be below high; they are {low:g} and {high:g}", text, tree.start, tree.end)
-    return getattr(dist, tree.name)(**values)
+    low, high = values.get("low", -inf), values.get("high", inf)
+    if not low < high:
+        raise FormulaError(f"low must be below high; they are {low:g} and {high:g}", text, tree.start, tree.end)
+    return families.Member(tree.name, values).build()
