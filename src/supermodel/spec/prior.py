@@ -10,7 +10,8 @@ from supermodel.spec.formula import constant
 from supermodel.spec.grammar import Call, FormulaError, parse, suggestion
 from supermodel.spec.source import Place, Source
 
-FAMILIES = {name: family for name, family in families.FAMILIES.items() if isinstance(family.text, families.Text)}
+TEXTS = {name: f.text for name, f in families.FAMILIES.items() if isinstance(f.text, families.Text)}
+FAMILIES = {name: families.FAMILIES[name] for name in TEXTS}
 
 
 def parse_prior(source: Source, where: Place, given: Any) -> Any:
@@ -42,7 +43,7 @@ def build_prior(text: str) -> Any:
 
 
 def _distribution(tree: Call, text: str) -> Any:
-    family = FAMILIES[tree.name]
+    family, written = FAMILIES[tree.name], TEXTS[tree.name]
     usage = f"{tree.name}({', '.join(family.arguments)})"
     if len(tree.arguments) > len(family.arguments):
         extra = tree.arguments[len(family.arguments)]
@@ -53,13 +54,14 @@ def _distribution(tree: Call, text: str) -> Any:
             problem = f"{name!r} is given twice" if name in nodes else f"{tree.name} has no argument {name!r}"
             raise FormulaError(problem, text, node.start, node.end, f"It is {usage}.")
         nodes[name] = node
-    defaults = family.text.defaults
-    missing = [name for name in family.arguments if name not in nodes and name not in defaults]
+    missing = [name for name in family.arguments if name not in nodes and name not in written.defaults]
     if missing:
         raise FormulaError(f"{' and '.join(missing)} {'is' if len(missing) == 1 else 'are'} missing",
                            text, tree.start, tree.end, f"It is {usage}.")  # fmt: skip
-    values = {name: constant(nodes[name], text) if name in nodes else defaults[name] for name in family.arguments}
-    for name in family.text.positive:
+    values = {
+        name: constant(nodes[name], text) if name in nodes else written.defaults[name] for name in family.arguments
+    }
+    for name in written.positive:
         if not values[name] > 0:
             node = nodes[name]
             raise FormulaError(
