@@ -12,7 +12,21 @@ from supermodel.estimation.estimate import Estimate
 from supermodel.report.numbers import shown
 from supermodel.report.record_plots import alpha
 from supermodel.report.scales import scale as chosen_scale
-from supermodel.report.style import ALARM, FAINT, INK, PALETTE, PAPER, colour, plot, shortened, stamp, width_of
+from supermodel.report.style import (
+    ALARM,
+    FAINT,
+    INK,
+    PALETTE,
+    PAPER,
+    arrow,
+    colour,
+    interval,
+    label,
+    plot,
+    shortened,
+    stamp,
+    width_of,
+)
 
 if TYPE_CHECKING:
     from supermodel.results.comparison import Comparison
@@ -41,12 +55,10 @@ def bayes_factors(result: Comparison, scale: Any = "trotta", *, ax: Axes) -> Axe
     for i, word in enumerate(words.words):
         ax.axvspan(edges[i], edges[i + 1], color=FAINT, alpha=0.06 + 0.09 * i, linewidth=0, zorder=0)
         lift = 11 if crowded and i % 2 == 0 else 3
-        ax.annotate(
-            word, (0.5 * (edges[i] + edges[i + 1]), 1.0), xycoords=("data", "axes fraction"), xytext=(0, lift),
-            textcoords="offset points", ha="center", fontsize=7.5, color=INK,
-        )  # fmt: skip
+        at = (0.5 * (edges[i] + edges[i + 1]), 1.0)
+        label(ax, word, at, (0, lift), xycoords=("data", "axes fraction"), ha="center", fontsize=7.5, color=INK)
     for row, (name, e) in enumerate(zip(others, values, strict=True)):
-        _interval(ax, result, best, name, e, row, far)
+        _row(ax, result, best, name, e, row, far)
     ax.set_yticks(range(len(others)), [f"{shortened(best)} over {shortened(n)}" for n in others])
     ax.set_ylim(len(others) - 0.4, -0.6)
     ax.tick_params(axis="y", length=0)
@@ -58,7 +70,7 @@ def bayes_factors(result: Comparison, scale: Any = "trotta", *, ax: Axes) -> Axe
     return ax
 
 
-def _interval(ax: Axes, result: Comparison, best: str, name: str, e: Estimate, row: int, far: float) -> None:
+def _row(ax: Axes, result: Comparison, best: str, name: str, e: Estimate, row: int, far: float) -> None:
     shade = colour(result.names, best)
     bound = result.bound(best, name)
     is_limit = result.verdict.level == "limit"
@@ -67,29 +79,21 @@ def _interval(ax: Axes, result: Comparison, best: str, name: str, e: Estimate, r
         return
     if is_limit:
         x = min(bound.value, 0.9 * far)
-        ax.annotate("", (far, row), (x, row), arrowprops={"arrowstyle": "-|>", "color": shade, "lw": 2})
+        arrow(ax, (far, row), (x, row), shade)
         ax.plot([x], [row], "|", ms=14, mew=2, color=shade)
-        said = f"> {bound.value:.1f} at {100 * bound.level:.0f}%"
-        ax.annotate(said, (x, row), xytext=(4, 8), textcoords="offset points", color=INK)
+        label(ax, f"> {bound.value:.1f} at {100 * bound.level:.0f}%", (x, row), (4, 8), color=INK)
         return
+    looks: dict[str, Any] = {"va": "center", "color": INK, "fontweight": "bold"}
     if e.value > far:
-        ax.annotate("", (far, row), (0.86 * far, row), arrowprops={"arrowstyle": "-|>", "color": shade, "lw": 2})
-        ax.annotate(f"{shown(e)}", (0.85 * far, row), ha="right", va="center", color=INK, fontweight="bold")
+        arrow(ax, (far, row), (0.86 * far, row), shade)
+        ax.annotate(shown(e), (0.85 * far, row), ha="right", **looks)
         return
-    ax.hlines(row, *e.interval(2), color=shade, linewidth=1.2)
-    ax.hlines(row, *e.interval(1), color=shade, linewidth=4)
-    ax.plot(e.value, row, "o", color=shade, mec=PAPER, ms=7)
-    to_left = e.value > 0.6 * far
-    ax.annotate(
-        shown(e),
-        (e.interval(2)[0 if to_left else 1], row),
-        xytext=(-9 if to_left else 9, 0),
-        textcoords="offset points",
-        ha="right" if to_left else "left",
-        va="center",
-        color=INK,
-        fontweight="bold",
-    )
+    interval(ax, e, row, shade)
+    low, high = e.interval(2)
+    if e.value > 0.6 * far:
+        label(ax, shown(e), (low, row), (-9, 0), ha="right", **looks)
+    else:
+        label(ax, shown(e), (high, row), (9, 0), ha="left", **looks)
 
 
 @plot()
@@ -104,31 +108,12 @@ def matrix(result: Comparison, *, ax: Axes) -> Axes:
     ax.imshow(
         np.where(np.eye(k, dtype=bool), np.nan, tone), cmap=diverging, vmin=-1, vmax=1, aspect="auto", rasterized=True
     )
-    for i in range(k):
-        for j in range(k):
-            if i == j:
-                continue
-            dark = abs(tone[i, j]) > 0.62
-            value, _, error = shown(Estimate(m.values[i, j], m.errors[i, j]), sign=True).partition(" ± ")
-            ax.text(
-                j,
-                i - 0.1,
-                value,
-                ha="center",
-                va="center",
-                color="white" if dark else "#111111",
-                fontweight="bold",
-                fontsize=9 if k < 6 else 7,
-            )
-            ax.text(
-                j,
-                i + 0.2,
-                f"± {error}" if error else "",
-                ha="center",
-                va="center",
-                color="white" if dark else "#111111",
-                fontsize=7.5 if k < 6 else 6,
-            )
+    for i, j in zip(*np.nonzero(~np.eye(k, dtype=bool)), strict=True):
+        value, _, error = shown(Estimate(m.values[i, j], m.errors[i, j]), sign=True).partition(" ± ")
+        ink = "white" if abs(tone[i, j]) > 0.62 else "#111111"
+        looks: dict[str, Any] = {"ha": "center", "va": "center", "color": ink}
+        ax.text(j, i - 0.1, value, fontweight="bold", fontsize=9 if k < 6 else 7, **looks)
+        ax.text(j, i + 0.2, f"± {error}" if error else "", fontsize=7.5 if k < 6 else 6, **looks)
     names = [shortened(name, 18) for name in m.names]
     ax.set_xticks(range(k), [f"over {n}" for n in names])
     ax.set_yticks(range(k), names)
@@ -172,48 +157,24 @@ def sensitivity(found: Sensitivity, scale: Any = "trotta", *, ax: Axes) -> Axes:
         for side in (-1, 1):
             if bottom < side * threshold < top:
                 ax.axhline(side * threshold, color=FAINT, linewidth=0.6, linestyle=(0, (2, 3)))
-                ax.annotate(
-                    f"{word} ≥ {threshold:.3g}",
-                    (1.0, side * threshold),
-                    xycoords=("axes fraction", "data"),
-                    xytext=(4, 0),
-                    textcoords="offset points",
-                    va="center",
-                    fontsize=7,
-                    color=FAINT,
-                    annotation_clip=False,
-                )
+                label(
+                    ax, f"{word} ≥ {threshold:.3g}", (1.0, side * threshold), (4, 0), va="center", fontsize=7,
+                    xycoords=("axes fraction", "data"), color=FAINT, annotation_clip=False,
+                )  # fmt: skip
     ax.plot([at], [found.original.value], "o", color=shade, mec=PAPER, ms=7, zorder=6)
-    ax.annotate(
-        "the prior\nof the run",
-        (at, found.original.value),
-        xytext=(0, -9),
-        textcoords="offset points",
-        ha="center",
-        va="top",
-        fontsize=7.5,
-        color=INK,
-        zorder=7,
-    )
+    there = (at, found.original.value)
+    label(ax, "the prior\nof the run", there, (0, -9), ha="center", va="top", fontsize=7.5, color=INK, zorder=7)
     span = found.holds()
     if span.high > span.low:
         y = bottom + 0.05 * (top - bottom)
         ax.plot([span.low, span.high], [y, y], color=INK, linewidth=3, solid_capstyle="butt")
         winner = shortened(found.first if found.original.value >= 0 else found.second, 18)
         middle = np.sqrt(span.low * span.high) if found.kind == "scale" else 0.5 * (span.low + span.high)
-        ax.annotate(
-            f"{winner} preferred, {span.low:.2g} to {span.high:.2g}",
-            (middle, y),
-            xytext=(0, 4),
-            textcoords="offset points",
-            ha="center",
-            fontsize=7.5,
-            color=INK,
-        )
+        said = f"{winner} preferred, {span.low:.2g} to {span.high:.2g}"
+        label(ax, said, (middle, y), (0, 4), ha="center", fontsize=7.5, color=INK)
     if found.kind == "scale":
-        nice = [
-            t for t in (0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1, 2, 5, 10, 20, 50, 100) if x[0] * 0.999 <= t <= x[-1] * 1.001
-        ]
+        nice = [t for e in (-2, -1, 0, 1, 2) for t in (1 * 10.0**e, 2 * 10.0**e, 5 * 10.0**e)]
+        nice = [t for t in nice if x[0] * 0.999 <= t <= min(x[-1] * 1.001, 100.0)]
         ax.set_xticks(nice, [f"×{t:g}" for t in nice])
         ax.minorticks_off()
     who = "" if len(found.models) == 1 else f" (in {len(found.models)} models)"
@@ -232,37 +193,18 @@ def _hatch(ax: Axes, x: np.ndarray, ok: np.ndarray, why: str) -> None:
         right = x[-1] if i == len(x) - 1 else (np.sqrt(x[i] * x[i + 1]) if x[0] > 0 else 0.5 * (x[i] + x[i + 1]))
         ax.axvspan(left, right, facecolor=FAINT, alpha=0.16, linewidth=0, zorder=0)
         if not said:
-            ax.annotate(
-                why,
-                (left, 0.5),
-                xycoords=("data", "axes fraction"),
-                xytext=(4, 0),
-                textcoords="offset points",
-                fontsize=7,
-                color=ALARM,
-                va="center",
-                rotation=90,
-            )
+            looks: dict[str, Any] = {"fontsize": 7, "color": ALARM, "va": "center", "rotation": 90}
+            label(ax, why, (left, 0.5), (4, 0), xycoords=("data", "axes fraction"), **looks)
             said = True
 
 
 def _replaced(found: Sensitivity, ax: Axes) -> Axes:
-    rows = np.arange(len(found.labels) + 1)
+    rows = range(len(found.labels) + 1)
     estimates = [found.original, *(found.estimate(i) for i in range(len(found.labels)))]
     good = [True, *found.is_reliable]
     for row, e, ok in zip(rows, estimates, good, strict=True):
-        shade = PALETTE[0] if ok else FAINT
-        ax.hlines(row, *e.interval(2), color=shade, linewidth=1.2)
-        ax.hlines(row, *e.interval(1), color=shade, linewidth=4)
-        ax.plot(e.value, row, "o", color=shade if ok else PAPER, mec=PAPER if ok else shade, ms=7)
-        ax.annotate(
-            shown(e) + ("" if ok else "  weights fail"),
-            (e.value, row),
-            xytext=(0, 8),
-            textcoords="offset points",
-            ha="center",
-            fontsize=8,
-        )
+        interval(ax, e, row, PALETTE[0] if ok else FAINT, is_filled=ok)
+        label(ax, shown(e) + ("" if ok else "  weights fail"), (e.value, row), (0, 8), ha="center", fontsize=8)
     ax.axvline(0.0, color=INK, linewidth=0.8)
     ax.set_yticks(rows, ["the prior of the run", *(shortened(label) for label in found.labels)])
     ax.set_ylim(len(rows) - 0.5, -0.7)
@@ -290,25 +232,11 @@ def drivers(found: Drivers, *, ax: Axes) -> Axes:
     top, bottom = max(found.leave_out.max(initial=0.0), 1e-3), min(found.leave_out.min(initial=0.0), -1e-3)
     room = top - bottom
     ax.set_ylim(bottom - 0.14 * room, top + 0.14 * room)
-    ax.annotate(
-        f"speaks for {shortened(found.first)}",
-        (0.01, 0.99),
-        xycoords="axes fraction",
-        color=PALETTE[0],
-        fontsize=8,
-        va="top",
-    )
-    ax.annotate(
-        f"speaks for {shortened(found.second)}", (0.01, 0.02), xycoords="axes fraction", color=PALETTE[1], fontsize=8
-    )
-    ax.annotate(
-        f"fit {found.total_fit:+.2f}" + (f"   Occam {found.occam:+.2f}" if np.isfinite(found.occam) else ""),
-        (0.99, 0.99),
-        xycoords="axes fraction",
-        ha="right",
-        va="top",
-        fontsize=8,
-    )
+    looks: dict[str, Any] = {"xycoords": "axes fraction", "fontsize": 8}
+    ax.annotate(f"speaks for {shortened(found.first)}", (0.01, 0.99), color=PALETTE[0], va="top", **looks)
+    ax.annotate(f"speaks for {shortened(found.second)}", (0.01, 0.02), color=PALETTE[1], **looks)
+    split = f"fit {found.total_fit:+.2f}" + (f"   Occam {found.occam:+.2f}" if np.isfinite(found.occam) else "")
+    ax.annotate(split, (0.99, 0.99), ha="right", va="top", **looks)
     if found.position is None:
         if len(found.labels) <= 24:
             ax.set_xticks(x, [shortened(label, 10) for label in found.labels])
@@ -332,9 +260,7 @@ def calibration(found: Calibration, bins: int = 5, *, ax: Axes) -> Axes:
     for p, r in rows:
         ax.vlines(p, r.low, r.high, color=PALETTE[0], linewidth=1.4)
         ax.plot(p, r.value, "o", color=PALETTE[0], mec=PAPER, ms=7)
-        ax.annotate(
-            f"{r.trials}", (p, r.high), xytext=(0, 3), textcoords="offset points", ha="center", fontsize=7, color=FAINT
-        )
+        label(ax, f"{r.trials}", (p, r.high), (0, 3), ha="center", fontsize=7, color=FAINT)
     ax.set_xlim(-0.03, 1.03)
     ax.set_ylim(-0.03, 1.1)
     first, second = (shortened(name, 14) for name in found.names[:2])

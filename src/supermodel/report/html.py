@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import base64
+import hashlib
 import io
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import cache, partial
 from importlib import resources
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -97,127 +98,98 @@ def facts(result: Comparison) -> list[tuple[str, str]]:
 
 def sections(result: Comparison, scale: Any) -> list[Section]:
     """All parts of the report that this result can fill."""
-    many = len(result.names) > 1
-    answer = (
-        [
-            (
-                lambda ax: plots.bayes_factors(result, scale, ax=ax),
-                "ln B of the best model over each other one; thick ± 1σ, thin ± 2σ.",
-                (6.4, 0.75 + 0.42 * len(result.names)),
-            )
-        ]
-        if many
-        else []
-    )
-    if len(result.names) > 2:
-        answer.append(
-            (
-                lambda ax: plots.matrix(result, ax=ax),
-                "ln B of every pair with its joint error.",
-                (5.6, 1.2 + 0.62 * len(result.names)),
-            )
-        )
+    matrix = [matrix_cells(result.matrix())] if len(result.names) > 2 else []
     built = [
         _section(
             "The answer",
             "Models, best first. ln Z = fit + Occam: how well the model fits on average, minus the information gained "
             "about its parameters.",
-            [ranking_cells(result.table()), *([matrix_cells(result.matrix())] if len(result.names) > 2 else [])],
-            answer,
-        )
-    ]
-    built.append(_section("Data and predictions", "", [], _data_plots(result)))
-    built.append(
+            [ranking_cells(result.table()), *matrix],
+            _answer_plots(result, scale),
+        ),
+        _section("Data and predictions", "", [], _data_plots(result)),
         _section(
             "What drives the preference",
             "How much of ln B each datum would take away if it were left out.",
             [],
-            [
-                (
-                    lambda ax: plots.drivers(result.drivers(), ax=ax),
-                    "Open circles: the posterior leans too heavily on the datum for reweighting.",
-                    (6.4, 3.2),
-                )
-            ]
-            if many
-            else [],
-        )
-    )
-    built.append(
+            _drivers_plots(result),
+        ),
         _section(
             "Prior sensitivity",
             "ln B if a prior were wider or narrower, by reweighting the draws: no likelihood was called. Shaded where "
             "the weights fail.",
             [],
-            _sensitivity_plots(result, scale) if many else [],
-        )
-    )
-    built.append(_section("Posteriors", "", [parameter_cells(result)], _posterior_plots(result)))
-    built.append(
+            _sensitivity_plots(result, scale),
+        ),
+        _section("Posteriors", "", [parameter_cells(result)], _posterior_plots(result)),
         _section(
             "Priors, and who shares what",
             "Every prior is normalised; a Bayes factor depends on it.",
             [prior_cells(result)],
             [],
-        )
-    )
-    built.append(
+        ),
         _section(
             "Inside the run",
             "Each supermodel joins two ends through α. The draws must cross often, both estimators must agree, and "
             "the chains must tell the same story.",
             [_edge_cells(result)],
             _record_plots(result),
-        )
-    )
+        ),
+    ]
     return [s for s in built if s.tables or s.pictures or s.notes]
 
 
-def _data_plots(result: Comparison) -> list:
-    if not isinstance(result.data, Mapping) or np.ndim(result.data.get("x", 0)) != 1:
-        return []
-    return [
-        (
-            lambda ax: plots.predictions(result, ax=ax),
-            "Grey: 68% and 95% of the prediction averaged over models, without noise.",
-            (6.4, 3.6),
-        )
-    ]
+# What to draw on an Axes, the caption (or what makes it, once the picture is drawn), and the size in inches.
+Wanted = tuple[Callable[..., Any], str | Callable[[], str], tuple[float, float]]
 
 
-def _sensitivity_plots(result: Comparison, scale: Any) -> list:
+def _answer_plots(result: Comparison, scale: Any) -> Iterator[Wanted]:
+    k = len(result.names)
+    if k > 1:
+        caption = "ln B of the best model over each other one; thick ± 1σ, thin ± 2σ."
+        yield partial(plots.bayes_factors, result, scale), caption, (6.4, 0.75 + 0.42 * k)
+    if k > 2:
+        yield partial(plots.matrix, result), "ln B of every pair with its joint error.", (5.6, 1.2 + 0.62 * k)
+
+
+def _data_plots(result: Comparison) -> Iterator[Wanted]:
+    if isinstance(result.data, Mapping) and np.ndim(result.data.get("x", 0)) == 1:
+        caption = "Grey: 68% and 95% of the prediction averaged over models, without noise."
+        yield partial(plots.predictions, result), caption, (6.4, 3.6)
+
+
+def _drivers_plots(result: Comparison) -> Iterator[Wanted]:
+    if len(result.names) > 1:
+        caption = "Open circles: the posterior leans too heavily on the datum for reweighting."
+        yield lambda ax: plots.drivers(result.drivers(), ax=ax), caption, (6.4, 3.2)
+
+
+def _sensitivity_plots(result: Comparison, scale: Any) -> Iterator[Wanted]:
     parameters = list(dict.fromkeys(p for n in result.ranking for p in result.priors.get(n, {})))
     # Parameters that not every model has matter most: their prior does not cancel.
     alone = [p for p in parameters if not all(p in result.priors.get(n, {}) for n in result.names)]
     chosen = (alone + [p for p in parameters if p not in alone])[:MOST_PARAMETERS]
     found = cache(result.sensitivity)  # the plot and its caption ask for the same
 
-    def one(parameter: str) -> tuple[Any, Any, tuple[float, float]]:
-        draw = partial(_drawn_sensitivity, found, parameter, scale)
-        return draw, _Later(lambda: found(parameter).sentence()), (5.6, 3.2)
+    def drawn(parameter: str, ax: Any) -> Any:
+        if not result.verdict.is_reliable:
+            raise SupermodelError(sentence(parameter))
+        return plots.sensitivity(found(parameter), scale, ax=ax)
 
-    return [one(parameter) for parameter in chosen]
+    def sentence(parameter: str) -> str:
+        return found(parameter).sentence()
+
+    for parameter in chosen if len(result.names) > 1 else []:
+        yield partial(drawn, parameter), partial(sentence, parameter), (5.6, 3.2)
 
 
-def _drawn_sensitivity(found: Callable[[str], Any], parameter: str, scale: Any, ax: Any) -> Any:
-    if found(parameter).level not in ("ok", "caution"):
-        raise SupermodelError(found(parameter).sentence())
-    return plots.sensitivity(found(parameter), scale, ax=ax)
-
-
-def _posterior_plots(result: Comparison) -> list:
+def _posterior_plots(result: Comparison) -> Iterator[Wanted]:
     wanted = list(dict.fromkeys(item for n in result.ranking for item in scalars(result, n)))[:MOST_PARAMETERS]
-    averaged = (
-        [(lambda ax, p=p, i=i: plots.averaged(result, p, index=i, ax=ax), "", (5.6, 2.5)) for p, i in wanted]
-        if len(result.names) > 1
-        else []
-    )
-    corners = [
-        (lambda ax, n=n: plots.corner(result, n, ax=ax), "Contours hold 39% and 86%.", (5.2, 4.8))
-        for n in result.ranking[:MOST_MODELS]
-        if len(scalars(result, n)) > 1
-    ]
-    return averaged + corners
+    for p, i in wanted if len(result.names) > 1 else []:
+        yield partial(plots.averaged, result, p, index=i), "", (5.6, 2.5)
+    for n in result.ranking[:MOST_MODELS]:
+        if len(scalars(result, n)) > 1:
+            yield partial(plots.corner, result, n), "Contours hold 39% and 86%.", (5.2, 4.8)
 
 
 def _record_plots(result: Comparison) -> list:
@@ -246,69 +218,46 @@ def _record_plots(result: Comparison) -> list:
     return drawn
 
 
+# Figures of an edge's report: key, heading, format.
+FIGURES = (
+    ("value", "MBAR", ".4f"), ("second_value", "Rao-Blackwell", ".4f"), ("error", "error", ".2g"),
+    ("n_draws", "draws", ".0f"), ("ess", "ESS", ".0f"), ("rhat", "R-hat", ".3f"), ("crossings", "crossings", ".0f"),
+    ("start_z", "starts (σ)", ".1f"), ("drift_z", "drift (σ)", ".1f"),
+)  # fmt: skip
+
+
 def _edge_cells(result: Comparison) -> Cells:
     rows = []
     for edge in result.edges:
-        r = edge.report
-
-        def figure(key: str, spec: str, r: Mapping[str, float] = r) -> str:
-            return format(r[key], spec) if key in r and np.isfinite(r[key]) else "–"
-
-        columns = {
-            "value": ".4f", "second_value": ".4f", "error": ".2g", "n_draws": ".0f", "ess": ".0f", "rhat": ".3f",
-            "crossings": ".0f", "start_z": ".1f", "drift_z": ".1f",
-        }  # fmt: skip
-        rows.append((edge.first, edge.second, *(figure(key, spec) for key, spec in columns.items())))
-    header = (
-        "first",
-        "second",
-        "MBAR",
-        "Rao-Blackwell",
-        "error",
-        "draws",
-        "ESS",
-        "R-hat",
-        "crossings",
-        "starts (σ)",
-        "drift (σ)",
-    )
-    return Cells(header, tuple(rows), left=frozenset({0, 1}))
+        values = [(edge.report.get(key, np.nan), spec) for key, _, spec in FIGURES]
+        rows.append((edge.first, edge.second, *(format(v, spec) if np.isfinite(v) else "–" for v, spec in values)))
+    return Cells(("first", "second", *(heading for _, heading, _ in FIGURES)), tuple(rows), left=frozenset({0, 1}))
 
 
-class _Later:
-    """A caption that costs something to make, made when the picture is."""
-
-    def __init__(self, make: Callable[[], str]):
-        self.make = make
-
-    def __str__(self) -> str:
-        return self.make()
-
-
-def _section(title: str, text: str, tables: list[Cells], wanted: list) -> Section:
+def _section(title: str, text: str, tables: list[Cells], wanted: Iterable[Wanted]) -> Section:
     pictures, notes = [], []
     for draw, caption, size in wanted:
         try:
-            pictures.append(Picture(svg(draw, size), str(caption)))
+            pictures.append(Picture(svg(draw, size), caption if isinstance(caption, str) else caption()))
         except SupermodelError as error:  # something that this result cannot show, and why
             notes.append(str(error))
     return Section(title, text, tuple(t for t in tables if t.rows), tuple(pictures), tuple(dict.fromkeys(notes)))
 
 
-def svg(draw: Callable[[Any], Any], size: tuple[float, float]) -> Markup:
+def svg(draw: Callable[..., Any], size: tuple[float, float]) -> Markup:
     """A figure as inline SVG whose ink and paper are the page's."""
     with matplotlib.rc_context(RC):
         figure = Figure(figsize=size, layout="constrained")
         figure.patch.set_alpha(0.0)
         ax = figure.add_subplot()
-        draw(ax)
+        draw(ax=ax)
         buffer = io.StringIO()
         figure.savefig(buffer, format="svg", metadata={"Date": None, "Creator": None, "Format": None, "Type": None})
     text = buffer.getvalue()
     text = text[text.index("<svg") :]
     text = re.sub(r"<metadata>.*?</metadata>", "", text, flags=re.DOTALL)
-    text = re.sub(r'(<svg[^>]*?) (?:width|height)="[^"]*pt"', r"\1", text)
-    text = re.sub(r'(<svg[^>]*?) (?:width|height)="[^"]*pt"', r"\1", text)
+    for side in ("width", "height"):  # the page sets them
+        text = re.sub(rf'(<svg[^>]*?) {side}="[^"]*pt"', r"\1", text)
     text = re.sub(r"font: ([^;\"]*?px) [^;\"]*", r"font: \1 var(--sans)", text)
     for colour, variable in _VARIABLES.items():
         text = text.replace(colour.lower(), f"var({variable})")
@@ -320,18 +269,14 @@ def svg(draw: Callable[[Any], Any], size: tuple[float, float]) -> Markup:
 
 def _number(text: str) -> str:
     """A short mark of a text, so that ids of two figures on one page never meet."""
-    import hashlib
-
     return base64.b32encode(hashlib.sha256(text.encode()).digest())[:6].decode().lower()
 
 
-@cache
-def _snippet_style() -> str:
-    return (
-        "<style>.supermodel table{border-collapse:collapse;margin:.4em 0}"
-        ".supermodel td,.supermodel th{padding:.15em .6em;text-align:right}"
-        ".supermodel .name{text-align:left}.supermodel .v{font-weight:600}</style>"
-    )
+SNIPPET_STYLE = (
+    "<style>.supermodel table{border-collapse:collapse;margin:.4em 0}"
+    ".supermodel td,.supermodel th{padding:.15em .6em;text-align:right}"
+    ".supermodel .name{text-align:left}.supermodel .v{font-weight:600}</style>"
+)
 
 
 def snippet(result: Comparison) -> str:
@@ -346,7 +291,7 @@ def snippet(result: Comparison) -> str:
     )
     listed = f"<ul>{reasons}</ul>" if reasons else ""
     return (
-        f'{_snippet_style()}<div class="supermodel"><p><b>{escape(head)}</b><br>'
+        f'{SNIPPET_STYLE}<div class="supermodel"><p><b>{escape(head)}</b><br>'
         f"{escape(meaning)}</p>{ranking_cells(result.table()).html()}"
         f'<p class="v">Verdict {escape(WORDS[result.verdict.level])}</p>{listed}</div>'
     )

@@ -10,7 +10,7 @@ from matplotlib.axes import Axes
 
 from supermodel.errors import DataError, SupermodelError
 from supermodel.report.numbers import mean_and_sd, probability
-from supermodel.report.style import FAINT, INK, colour, dashes, end_labels, plot, shortened, stamp
+from supermodel.report.style import FAINT, INK, arrow, colour, dashes, end_labels, label, plot, shortened, stamp
 from supermodel.report.tables import scalar_label, scalar_values, scalars, weighted_quantiles
 
 if TYPE_CHECKING:
@@ -79,18 +79,16 @@ def averaged(
     ax.set_xlim(grid[0], grid[-1])
     for i, (name, x, y, shade, share) in enumerate(sorted(labels, key=lambda item: item[1])):
         left = len(labels) > 1 and i == 0
-        ax.annotate(
-            f"{shortened(name, 18)}\nP = {_stated(result, share)}", (x, y), xytext=(-6 if left else 6, 2),
-            textcoords="offset points", ha="right" if left else "left", color=shade, fontsize=8,
-        )  # fmt: skip
+        side = {"ha": "right" if left else "left", "color": shade, "fontsize": 8}
+        label(ax, f"{shortened(name, 18)}\nP = {_stated(result, share)}", (x, y), (-6 if left else 6, 2), **side)
     highest = max(labels, key=lambda item: item[2])[1]
     _spikes(ax, mix, result, top, on_right=highest < 0.5 * (grid[0] + grid[-1]))
-    label = scalar_label(parameter, index)
-    ax.set_xlabel(label)
+    what = scalar_label(parameter, index)
+    ax.set_xlabel(what)
     ax.set_yticks([])
     ax.spines["left"].set_visible(False)
     mean, sd = np.asarray(mix.mean)[index], np.asarray(mix.sd)[index]
-    given = f" given that {label} exists" if mix.spikes and mix.is_conditional else ""
+    given = f" given that {what} exists" if mix.spikes and mix.is_conditional else ""
     ax.set_title(f"Averaged over models (filled): {mean_and_sd(float(mean), float(sd))}{given}")
     stamp(ax, result.verdict.level)
     return ax
@@ -116,11 +114,9 @@ def _spikes(ax: Axes, mix: Averaged, result: Comparison, top: float, on_right: b
         if value is None:
             continue
         shade = colour(result.names, name)
-        ax.annotate("", (value, 1.06 * top), (value, 0), arrowprops={"arrowstyle": "-|>", "color": shade, "lw": 1.8})
-        ax.annotate(
-            f"{shortened(name, 18)}: {mix.parameter} = {value:g}\nP = {_stated(result, mix.probabilities[name])}",
-            (value, 1.07 * top), xytext=(4, 0), textcoords="offset points", color=shade, fontsize=8, va="bottom",
-        )  # fmt: skip
+        arrow(ax, (value, 1.06 * top), (value, 0), shade, 1.8)
+        said = f"{shortened(name, 18)}: {mix.parameter} = {value:g}\nP = {_stated(result, mix.probabilities[name])}"
+        label(ax, said, (value, 1.07 * top), (4, 0), color=shade, fontsize=8, va="bottom")
 
 
 @plot()
@@ -203,13 +199,8 @@ def corner(
                 box.set_ylim(0, 1.15 * curve.max())
                 box.set_yticks([])
                 p, i = chosen[row]
-                box.set_title(
-                    mean_and_sd(float(post.mean(p)[i]), float(post.sd(p)[i])),
-                    fontsize=7.5,
-                    fontweight="normal",
-                    loc="center",
-                    pad=2,
-                )
+                title = mean_and_sd(float(post.mean(p)[i]), float(post.sd(p)[i]))
+                box.set_title(title, fontsize=7.5, fontweight="normal", loc="center", pad=2)
             else:
                 box.set_ylim(*spans[row])
                 _cloud(box, columns[col], columns[row], post.weights, shade)

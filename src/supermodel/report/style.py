@@ -10,6 +10,8 @@ from typing import Any
 import matplotlib.pyplot as plt
 from matplotlib.axes import Axes
 
+from supermodel.estimation.estimate import Estimate
+
 # Okabe and Ito's colours, without black and yellow, in an order whose greys differ.
 PALETTE = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#56B4E9", "#E69F00")
 DASHES: tuple[Any, ...] = ("-", (0, (5, 1.5)), (0, (1, 1)), (0, (5, 1.5, 1, 1.5)), (0, (3, 1)), (0, (8, 2)))
@@ -82,10 +84,27 @@ def stamp(ax: Axes, level: str) -> None:
     elif level in ("limit", "caution"):
         words = {"limit": "LIMIT: bound only", "caution": "caution: see verdict"}[level]
         lift = 16 if ax.get_title(loc="left") else 4  # above a title, which may be as long as the picture is wide
-        ax.annotate(
-            words, (1.0, 1.0), xycoords="axes fraction", xytext=(-2, lift), textcoords="offset points", ha="right",
-            va="bottom", fontsize=8, fontweight="bold", color=WARN, zorder=50, annotation_clip=False,
+        label(
+            ax, words, (1.0, 1.0), (-2, lift), xycoords="axes fraction", ha="right", va="bottom", fontsize=8,
+            fontweight="bold", color=WARN, zorder=50, annotation_clip=False,
         )  # fmt: skip
+
+
+def label(ax: Axes, text: str, at: tuple[Any, Any], shift: tuple[float, float] = (0, 0), **looks: Any) -> None:
+    """Text beside a point of the plot, moved from it by `shift` points."""
+    ax.annotate(text, at, xytext=shift, textcoords="offset points", **looks)
+
+
+def arrow(ax: Axes, tip: tuple[float, float], tail: tuple[float, float], shade: str, width: float = 2) -> None:
+    """A filled arrow."""
+    ax.annotate("", tip, tail, arrowprops={"arrowstyle": "-|>", "color": shade, "lw": width})
+
+
+def interval(ax: Axes, e: Estimate, row: float, shade: str, is_filled: bool = True) -> None:
+    """A number on a line of its own: thick ± 1σ, thin ± 2σ, and a circle that is open where it is not to be trusted."""
+    ax.hlines(row, *e.interval(2), color=shade, linewidth=1.2)
+    ax.hlines(row, *e.interval(1), color=shade, linewidth=4)
+    ax.plot(e.value, row, "o", color=shade if is_filled else PAPER, mec=PAPER if is_filled else shade, ms=7)
 
 
 def end_labels(ax: Axes, labels: Sequence[tuple[float, float, str, str]], gap: float = 0.075) -> None:
@@ -102,10 +121,8 @@ def end_labels(ax: Axes, labels: Sequence[tuple[float, float, str, str]], gap: f
     for i in range(len(heights) - 2, -1, -1):
         heights[i] = min(heights[i], heights[i + 1] - gap)
     for (x, _, text, shade), height in zip(placed, heights, strict=True):
-        ax.annotate(
-            text, (x, low + height * (high - low)), xytext=(4, 0), textcoords="offset points", va="center", ha="left",
-            color=shade, fontsize=8, annotation_clip=False,
-        )  # fmt: skip
+        at = (x, low + height * (high - low))
+        label(ax, text, at, (4, 0), va="center", ha="left", color=shade, fontsize=8, annotation_clip=False)
 
 
 def shortened(name: str, most: int = 26) -> str:
