@@ -28,6 +28,12 @@ LINK = re.compile(
     r"!?\[[^\]]*\]\(\s*<?(?P<target>[^)\s>]+)>?(?:\s+\"[^\"]*\")?\s*\)|<img[^>]*\ssrc=\"(?P<image>[^\"]+)\""
 )
 
+CACHE = (
+    "jax_compilation_cache_dir",
+    "jax_persistent_cache_min_compile_time_secs",
+    "jax_persistent_cache_min_entry_size_bytes",
+)
+
 
 class Block(NamedTuple):
     language: str
@@ -72,8 +78,8 @@ def run(document: Path, folder: Path) -> subprocess.CompletedProcess:
     script = folder / f"{document.stem}.py"
     script.write_text(program(document.read_text()))
     environment = {**os.environ, "MPLBACKEND": "Agg", "PYTHONSAFEPATH": "1"}
-    if jax.config.jax_compilation_cache_dir:
-        environment["JAX_COMPILATION_CACHE_DIR"] = jax.config.jax_compilation_cache_dir
+    for option in CACHE:  # pages show the same models again: they are compiled once
+        environment[option.upper()] = str(getattr(jax.config, option))
     return subprocess.run(
         [sys.executable, str(script)], cwd=folder, env=environment, capture_output=True, text=True, timeout=600
     )
