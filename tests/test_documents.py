@@ -130,6 +130,27 @@ def test_every_page_is_in_the_navigation():
     assert [page for page in pages if page not in navigation] == []
 
 
+PATH_IN_TEXT = re.compile(r"`((?:[\w.]+/)*[\w.]+\.(?:py|md|toml|txt)|(?:[\w.]+/)+)`")
+
+
+def missing_paths(text: str) -> list[str]:
+    """Files and folders named in a text that are neither in the repository nor in the package."""
+    named = [path for path in PATH_IN_TEXT.findall(text) if path != "uv.lock"]
+    return [path for path in named if not any((home / path).exists() for home in (ROOT, PACKAGE))]
+
+
+def test_the_plan_of_the_house_names_what_is_there():
+    text = (ROOT / "CONTRIBUTING.md").read_text()
+    assert missing_paths(text) == []
+    assert len(PATH_IN_TEXT.findall(text)) > 8
+    for table, path in re.findall(r"`([A-Z]+)` (?:in|of) `([\w/]+\.py)`", text):
+        assert f"\n{table}" in (PACKAGE / path).read_text(), f"{path} has no table {table}"
+    assert missing_paths("a row in `models/tables.py`, `nowhere/`, `models/priors.py`") == [
+        "models/tables.py",
+        "nowhere/",
+    ]
+
+
 WITH_DOCTESTS = [path for path in sorted(PACKAGE.rglob("*.py")) if ">>> " in path.read_text()]
 
 
