@@ -16,6 +16,7 @@ from supermodel.estimation.estimate import Evidences
 from supermodel.report import plots
 from supermodel.report.posterior_plots import smoothed
 from supermodel.report.style import end_labels
+from supermodel.results.record import ChainRecord
 from supermodel.trust.calibrate import Calibration
 from supermodel.verdict.verdict import Verdict
 
@@ -169,3 +170,17 @@ def test_an_unknown_bayes_factor_is_drawn_as_unknown_and_a_limit_as_an_arrow():
     assert "unknown" in words(plots.matrix(unknown)) and "inf" not in words(plots.matrix(unknown))
     limit = dataclasses.replace(made, evidences=Evidences.of_pair(made.names, -7.25, math.inf))
     assert "> 7.2 at 95%" in words(plots.bayes_factors(limit))
+
+
+@pytest.mark.parametrize("is_discrete", [False, True])
+def test_the_papers_chain_has_its_plots(is_discrete):
+    rng = np.random.default_rng(1)
+    first = rng.integers(2, size=(4, 60)).astype(float) if is_discrete else rng.random((4, 60))
+    grid = np.arange(2) if is_discrete else np.linspace(0, 1, 11)
+    record = ChainRecord(
+        ("line", "curve"), np.stack([first, 1 - first], axis=-1), rng.normal(0, 0.1, (4, 60, 2)), grid,
+        np.linspace(0.5, 1.5, len(grid)), is_discrete, {"ess": 100.0, "crossings": 17.0},
+    )  # fmt: skip
+    result = dataclasses.replace(made_result(), edges=(), chain=record, settings={"method": "mixture"})
+    assert "line" in words(plots.alpha(result)) and "Rao-Blackwell" in words(plots.trace(result))
+    assert "17 crossings in 4 chains" in words(plots.crossings(result))

@@ -192,30 +192,18 @@ def _posterior_plots(result: Comparison) -> Iterator[Wanted]:
             yield partial(plots.corner, result, n), "Contours hold 39% and 86%.", (5.2, 4.8)
 
 
-def _record_plots(result: Comparison) -> list:
-    drawn: list = (
-        [
-            (
-                lambda ax: plots.trace(result, ax=ax),
-                "From the first draws to all: it must settle within its own band.",
-                (5.6, 3.0),
-            )
-        ]
-        if result.edges or result.chain is not None
-        else []
-    )
-    for e in range(1 if result.chain is not None else min(len(result.edges), MOST_MODELS)):
-        drawn.append(
-            (
-                lambda ax, e=e: plots.alpha(result, e, ax=ax),
-                "The two ends differ by ln B. Circles: by counting draws (± 2σ); line: from all draws.",
-                (5.6, 3.0),
-            )
+def _record_plots(result: Comparison) -> Iterator[Wanted]:
+    n = 1 if result.chain is not None else min(len(result.edges), MOST_MODELS)
+    if n:
+        yield (
+            partial(plots.trace, result),
+            "From the first draws to all: it must settle within its own band.",
+            (5.6, 3.0),
         )
-        drawn.append(
-            (lambda ax, e=e: plots.crossings(result, e, ax=ax), "A chain of one colour has never crossed.", (5.6, 2.4))
-        )
-    return drawn
+    for e in range(n):
+        caption = "The two ends differ by ln B. Circles: by counting draws (± 2σ); line: from all draws."
+        yield partial(plots.alpha, result, e), caption, (5.6, 3.0)
+        yield partial(plots.crossings, result, e), "A chain of one colour has never crossed.", (5.6, 2.4)
 
 
 # Figures of an edge's report: key, heading, format.

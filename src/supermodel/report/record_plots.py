@@ -133,7 +133,7 @@ def _alpha_of_chain(result: Comparison, record: ChainRecord, ax: Axes) -> Axes:
     ax.plot(record.grid, curve, color=colour(result.names, first), marker="D" if record.is_discrete else None, zorder=3)
     # Neighbouring draws are alike: a count is worth as many as its chain has effective draws.
     spread = 2 * np.sqrt(counts.sum() / max(record.report["ess"], 1.0) / counts[seen])
-    spread = np.minimum(spread, np.ptp(curve[np.isfinite(curve)], initial=1.0))
+    spread = np.minimum(spread, max(np.ptp(np.append(0.0, curve[np.isfinite(curve)])), 1.0))
     ax.errorbar(middle[seen], read[seen], spread, fmt="o", ms=4, mfc=PAPER, mec=INK, ecolor=INK, elinewidth=1, zorder=4)
     ends = (
         f"0 is {shortened(last if turned else first)},  {corners.max():.0f} is {shortened(first if turned else last)}"
