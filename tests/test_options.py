@@ -3,6 +3,7 @@
 import inspect
 import json
 from importlib import resources
+from pathlib import Path
 
 import pytest
 
@@ -12,6 +13,7 @@ from supermodel.embedding.supermodel import COMBINATIONS
 from supermodel.shell.cli import main
 from supermodel.spec.toml import parse_spec
 
+ROOT = Path(__file__).resolve().parent.parent
 SINE = resources.files("supermodel") / "data" / "sine.toml"
 FIXED = {"models", "model", "data"}  # not options: what is compared
 
@@ -116,6 +118,12 @@ def test_the_help_names_every_flag_with_its_default(capsys):
     assert main(["compare", "--help"]) == 0
     shown = capsys.readouterr().out
     assert all("--" + name.replace("_", "-") in shown for name in FLAGS) and "(default: 0.1)" in shown
+
+
+def test_the_tutorial_names_them_all():
+    section = (ROOT / "docs/tutorials/toml.md").read_text().split("## Options of the run")[1].split("\n## ")[0]
+    wanted = [*IN_TOML, *(option.flag for option in options.FLAGS)]
+    assert [name for name in wanted if f"`{name}" not in section] == []
 
 
 @pytest.mark.parametrize("name", ["target_error", "decide", "method", "max_evaluations", "max_seconds"])

@@ -72,6 +72,15 @@ def test_the_measured_column_may_have_any_name():
     assert found == pytest.approx(stats.norm.logpdf([3, 4], [5.5, 6.5], 1).sum())
 
 
+def test_a_parameter_may_be_called_y_in_the_mean_and_not_in_the_noise():
+    """A noise sees columns and parameters in one table, where the measured column is "y"."""
+    data = 'columns = { x = [1, 2], z = [3, 4] }\ny = "z"'
+    text = spec_of("sigma = 1", mean="y * x", priors='y = "Normal(0, 1)"', data=data)
+    assert log_likelihood(text, y=2) == pytest.approx(stats.norm.logpdf([3, 4], [2, 4], 1).sum())
+    with pytest.raises(SupermodelError, match="cannot hold a parameter 'y'"):
+        parse_spec(text.replace("sigma = 1", 'sigma = "1 + y"'))
+
+
 def test_the_example_file_and_its_options():
     spec = read_spec(DATA / "sine.toml")
     assert spec.run == {"target_error": 0.05, "seed": 0}

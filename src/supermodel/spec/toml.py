@@ -167,8 +167,8 @@ def _model(source: Source, where: tuple[str, ...], given: Any, common: Mapping[s
             own = (*where, "priors", name) if name in given.get("priors", {}) else (*noise_at, "priors", name)
             problem = f"the parameter {name!r} has a prior but appears in no formula of {'.'.join(where)}"
             raise source.error(own, problem, "Use it in `mean` or in the noise, or remove it.")
-    predict = _Mean(mean, columns.keys)
-    return Model(priors, predict=lambda p, __columns__: predict(p, __columns__), noise=noise), mean.text
+    predict = _Known(mean, columns.keys)
+    return Model(priors, predict=lambda p, __columns__: predict({**__columns__, **p}), noise=noise), mean.text
 
 
 def _check_parameter(
@@ -180,18 +180,6 @@ def _check_parameter(
         raise source.error(where, f"the parameter {name!r} has two priors, in the model and in the noise", "Keep one.")
     if not name.isidentifier():
         raise source.error(where, f"{name!r} is no name that a formula can use", "Use letters, digits and underscores.")
-
-
-class _Mean:
-    """A formula as a function of parameters and columns."""
-
-    def __init__(self, formula: Formula, keys: Mapping[str, str]):
-        self.formula, self.keys = formula, dict(keys)
-
-    def __call__(self, values: Mapping[str, Any], data: Mapping[str, Any]) -> Any:
-        return self.formula(
-            {name: data[self.keys[name]] if name in self.keys else values[name] for name in self.formula.names}
-        )
 
 
 def _formula(
@@ -242,6 +230,9 @@ def _noise(
             return float(value)
         formula = _formula(source, (*where, key), value, columns, priors)
         used.update(formula.names)
+        if RESPONSE in formula.names and RESPONSE not in columns.keys:  # the noise would be given the data in its place
+            raise source.error((*where, key), f"the noise cannot hold a parameter {RESPONSE!r}: the measured column is "
+                               "called so there", "Rename the parameter.")  # fmt: skip
         if formula.text.strip() in columns.keys:
             _check_positive(source, (*where, key), formula.text.strip(), columns)
         return _Known(formula, columns.keys)
