@@ -12,6 +12,8 @@ from dataclasses import asdict
 from pathlib import Path
 
 from benchmarks.calibration import run, summary
+from benchmarks.fire.trial import main as fire
+from benchmarks.nonnormal import main as nonnormal
 from benchmarks.several_modes import several_modes
 from benchmarks.targets import ALL, Row, logistic_1000
 
@@ -38,9 +40,9 @@ def line(row: Row) -> str:
 
 def main(names: list[str]) -> int:
     if names[:1] == ["fire"]:
-        from benchmarks.fire.trial import main as fire
-
         return fire(names[1:])
+    if names[:1] == ["nonnormal"]:
+        return nonnormal(names[1:])
     kept = json.loads(RESULTS.read_text()) if RESULTS.exists() else {}
     good = True
     for name in names or [*(job for job in JOBS if job not in BY_NAME_ONLY), "calibration"]:

@@ -16,6 +16,8 @@ QUANTILES: dict[str, Callable[[Any, Any], Any]] = {
     "Uniform": lambda u, d: d.low + (d.high - d.low) * u,
     "LogUniform": lambda u, d: d.low * (d.high / d.low) ** u,
     "Gamma": lambda u, d: gammaincinv(d.concentration, u) / d.rate,
+    "Cauchy": lambda u, d: d.loc + d.scale * np.tan(np.pi * (u - 0.5)),
+    "Exponential": lambda u, d: -np.log1p(-u) / d.rate,
     "HalfCauchy": lambda u, d: d.scale * np.tan(0.5 * np.pi * u),
 }
 ARGUMENTS = ("loc", "scale", "low", "high", "concentration", "rate")

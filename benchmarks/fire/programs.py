@@ -39,7 +39,8 @@ class Answer:
         return "right" if off <= 0.05 or off <= 4 * self.error else "wrong"
 
     def asdict(self) -> dict[str, Any]:
-        return asdict(self)
+        """For JSON, which has no NaN."""
+        return {name: None if value != value else value for name, value in asdict(self).items()}
 
 
 def no_answer(problem: Problem, seconds: float, note: str) -> Answer:
@@ -103,9 +104,11 @@ def _nautilus(f, seed: int, until: float) -> tuple[float, float, int, bool]:
     """Importance nested sampling with its defaults; of its error, an importance sampler's of that effective size."""
     import nautilus
 
+    d = f.dimension  # it takes no fewer than two: a single parameter gets an idle companion
     sampler = nautilus.Sampler(
-        f.prior_transform_at, f.log_likelihood_at, n_dim=f.dimension, vectorized=True, pass_dict=False, seed=seed
-    )
+        lambda u: f.prior_transform_at(u[..., :d]), f.log_likelihood_at, n_dim=max(d, 2), vectorized=True,
+        pass_dict=False, seed=seed,
+    )  # fmt: skip
     left = max(until - time.monotonic(), 1.0)
     complete = sampler.run(verbose=False, n_like_max=MOST_CALLS, timeout=left)
     return float(sampler.log_z), max(float(sampler.n_eff) ** -0.5, 0.01), int(sampler.n_like), bool(complete)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from collections import Counter, defaultdict
 from dataclasses import fields
 from pathlib import Path
@@ -21,7 +22,8 @@ MARKS = {"right": "✓", "flagged": "⚑", "wrong": "✗", "none": "–"}
 
 
 def answer_of(record: dict) -> Answer:
-    return Answer(**{field.name: record[field.name] for field in fields(Answer)})
+    values = {field.name: record[field.name] for field in fields(Answer)}
+    return Answer(**{name: math.nan if value is None else value for name, value in values.items()})
 
 
 def load(results: Path) -> dict[tuple[str, str, str], list[Answer]]:
@@ -63,10 +65,30 @@ def summary(found: dict) -> str:
     return "\n".join(lines)
 
 
+def beaten(found: dict) -> str:
+    """Problems on which a peer is right in every run and we are silently wrong in one."""
+    names = [
+        name
+        for name in CATALOGUE
+        if any(a.outcome == "wrong" for column in COLUMNS[:2] for a in found.get((name, *column), []))
+        and any(
+            (group := found.get((name, *column), [])) and all(a.outcome == "right" for a in group)
+            for column in COLUMNS[2:]
+        )
+    ]
+    return "Silently wrong where a peer is right: " + (", ".join(names) or "none") + "."
+
+
 def page(results: Path) -> str:
-    """The summary, where a peer was right and we were not, and a row for each problem."""
+    """The summary, where a peer is right and we are not, and a row for each problem."""
     found = load(results)
-    lines = [summary(found), "", "| problem | trouble | exact | " + " | ".join(TITLES.values()) + " |"]
+    lines = [
+        summary(found),
+        "",
+        beaten(found),
+        "",
+        "| problem | trouble | exact | " + " | ".join(TITLES.values()) + " |",
+    ]
     lines.append("|---" * (3 + len(COLUMNS)) + "|")
     for name, problem in CATALOGUE.items():
         cells = [cell(found.get((name, *column), [])) for column in COLUMNS]

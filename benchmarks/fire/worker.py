@@ -19,8 +19,9 @@ def main(program: str, name: str, kind: str, max_seconds: str, options: str, *se
     for seed in seeds:
         try:
             found: Answer = answer(program, problem, kind, int(seed), float(max_seconds), json.loads(options))
-        except Exception:  # a crash is one kind of "no answer", and the table must go on
-            found = no_answer(problem, 0.0, traceback.format_exc(limit=-3))
+        except Exception as error:  # a crash is one kind of "no answer", and the table must go on
+            traceback.print_exc()
+            found = no_answer(problem, 0.0, f"{type(error).__name__}: {error}")
         print(json.dumps({"seed": int(seed), **found.asdict()}), flush=True)
 
 
