@@ -63,17 +63,10 @@ def compare(
 
 
 def evidence(
-    model: Model,
-    data: Any = None,
-    *,
-    seed: int = 0,
-    target_error: float = 0.1,
-    max_evaluations: int | None = None,
-    max_seconds: float | None = None,
-    checkpoint: str | os.PathLike[str] | None = None,
-    executor: Any = None,
+    model: Model, data: Any = None, *, seed: int = 0, target_error: float = 0.1, max_evaluations: int | None = None,
+    max_seconds: float | None = None, checkpoint: str | os.PathLike[str] | None = None, executor: Any = None,
     progress: bool | None = None,
-) -> Evidence:
+) -> Evidence:  # fmt: skip
     """ln Z of a single model, through its Bayes factor against a reference of evidence 1.
 
     `.value`, `.error`, `.verdict`, and, as of every comparison, `.posterior("model")`, `.report(...)`.

@@ -140,17 +140,10 @@ class Calibration:
 
 
 def calibrate(
-    models: Mapping[str, Model],
-    data: Any = None,
-    *,
-    n: int = 20,
-    threshold: float = 0.0,
-    simulate: Mapping[str, Simulator] | None = None,
-    seed: int = 0,
-    executor: Any = None,
-    progress: bool | None = None,
+    models: Mapping[str, Model], data: Any = None, *, n: int = 20, threshold: float = 0.0,
+    simulate: Mapping[str, Simulator] | None = None, seed: int = 0, executor: Any = None, progress: bool | None = None,
     **options: Any,
-) -> Calibration:
+) -> Calibration:  # fmt: skip
     """Simulate `n` data sets from each model, compare the models on each, and count.
 
     `simulate`: {model: function of (parameters, data, rng) that returns data like the real ones}; models written with
