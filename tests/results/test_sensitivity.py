@@ -11,7 +11,12 @@ from scipy.special import ndtri
 import supermodel as sm
 from made_result import PRIOR_SD, exact, made_data, made_result
 from supermodel.errors import PriorError, SupermodelError
+from supermodel.estimation.error import covariance_of_means, influence_of, log_mean_exp
+from supermodel.estimation.estimate import Evidences
 from supermodel.models.priors import as_prior
+from supermodel.results.comparison import Comparison
+from supermodel.results.posterior import ModelPosterior
+from supermodel.results.record import ChainRecord
 from supermodel.results.rescaling import log_density, rescaled
 from supermodel.verdict.verdict import Verdict
 
@@ -198,3 +203,53 @@ def test_what_cannot_be_done_is_refused_with_the_way_out():
         rescaled("p", as_prior("p", dist.HalfNormal(1.0)), 1.0, 0.5)
     with pytest.raises(PriorError, match="replace="):
         rescaled("p", as_prior("p", stats.skewnorm(3.0)), 2.0)
+
+
+def chain_result(seed: int, chains: int = 8, draws: int = 100):
+    """Two models of one datum y = 0.8 ± 0.5, of prior sd 1 and 0.4, and independent draws of their even mixture."""
+    rng, y, noise, sds = np.random.default_rng(seed), 0.8, 0.5, {"wide": 1.0, "narrow": 0.4}
+    log_z = np.array([stats.norm.logpdf(y, 0, np.hypot(noise, sd)) for sd in sds.values()])
+    chosen = rng.random((chains, draws)) < 1 / (1 + np.exp(log_z[0] - log_z[1]))
+    width = np.array([(noise**-2 + sd**-2) ** -0.5 for sd in sds.values()])[chosen.astype(int)]
+    theta = (y * width**2 / noise**2 + width * rng.standard_normal((chains, draws))).ravel()
+    log_likelihood = stats.norm.logpdf(y, theta, noise)
+    log_prior = np.stack([stats.norm.logpdf(theta, 0, sd) for sd in sds.values()], axis=-1)
+    shares = (
+        log_likelihood[:, None] + log_prior - np.logaddexp.reduce(log_likelihood[:, None] + log_prior, axis=1)[:, None]
+    )
+    terms = shares.reshape(chains, draws, 2)
+    influence = influence_of(terms, log_mean_exp(terms))
+    posteriors = {
+        name: ModelPosterior(
+            name, {"t": theta}, shares[:, k] - np.logaddexp.reduce(shares[:, k]), log_likelihood, log_prior[:, k],
+            np.repeat(np.arange(chains), draws), 0,
+        )
+        for k, name in enumerate(sds)
+    }  # fmt: skip
+    record = ChainRecord(tuple(sds), np.exp(terms), terms, np.zeros(0), np.zeros(0), False, {})
+    found = Comparison(
+        Evidences(tuple(sds), log_mean_exp(terms), covariance_of_means(influence)), Verdict(), {}, posteriors, (), seed,
+        dict.fromkeys(sds, 0.5), priors={n: {"t": as_prior("t", dist.Normal(0, sd))} for n, sd in sds.items()}, chain=record,
+    )  # fmt: skip
+    return found, lambda scale: stats.norm.logpdf(y, 0, np.hypot(noise, scale)) - log_z[1]
+
+
+def test_the_papers_chain_has_joint_errors_too_and_smaller_or_separate_ones_are_seen():
+    """As above, for a record of alpha: the move of ln Z and ln B itself come from the same draws and do not add up.
+
+    Wider priors only: narrower ones bring the models together, and the error is then held up by the run's own.
+    """
+    scales, z = np.array([1.3, 2.0]), []
+    for seed in range(24):
+        result, truth = chain_result(seed)
+        found = result.sensitivity("t", scales, pair=("wide", "narrow"), models=["wide"])
+        z.append((found.values - truth(scales)) / found.errors)
+    for column in np.array(z).T:
+        total = np.sum(column**2)
+        assert stats.chi2.ppf(1e-6 / 4, 24) < total < stats.chi2.ppf(1 - 1e-6 / 4, 24)
+        assert not total * 9 < stats.chi2.ppf(1 - 1e-6 / 4, 24)  # errors a third as large
+    loose = {n: dataclasses.replace(p, record=-1) for n, p in result.posteriors.items()}
+    apart = dataclasses.replace(result, posteriors=loose).sensitivity(
+        "t", scales, pair=("wide", "narrow"), models=["wide"]
+    )
+    assert np.all(np.abs(apart.errors / found.errors - 1) > 0.02)  # two errors in quadrature are another number

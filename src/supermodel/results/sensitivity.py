@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from supermodel.errors import SupermodelError
-from supermodel.estimation.error import standard_error
+from supermodel.estimation.error import influence_of, log_mean_exp, standard_error
 from supermodel.estimation.estimate import Estimate
 from supermodel.estimation.mbar import multistate
 from supermodel.models.priors import as_prior
@@ -260,36 +260,46 @@ class _JointError:
 
     def __init__(self, result: Comparison, pair: tuple[str, str]):
         self.result, self.pair = result, pair
-        self.signs = result.path(*pair)
+        # The paper's chain is one record, of ln B itself; the engine's edges are several, each with its sign.
+        self.signs = [1.0] if result.chain is not None else result.path(*pair)
         self.influence = cache(self._influence)
 
     def _influence(self, e: int) -> np.ndarray:
-        """(chains, draws): of each draw of an edge on the edge's own ln B."""
+        """(chains, draws): of each draw of a record on the record's own ln B."""
+        chain = self.result.chain
+        if chain is not None:
+            terms = chain.log_shares[..., [chain.names.index(name) for name in self.pair]]
+            first, second = np.moveaxis(influence_of(terms, log_mean_exp(terms)), -1, 0)
+            return first - second
         edge = self.result.edges[e]
         influence = multistate(edge.log_joints, edge.rung, edge.table).influence
         return influence[..., -1] - influence[..., 0]
 
+    def _claimed(self, e: int) -> float:
+        """The error that the run itself states of a record's ln B."""
+        if self.result.chain is not None:
+            return self.result.log_bayes_factor(*self.pair).error
+        return max(float(self.result.edges[e].report.get("error", 0.0)), 0.0)
+
     def after(self, weights: Mapping[str, np.ndarray]) -> float:
         """With these new weights of the posteriors' draws."""
-        result, signs = self.result, self.signs
-        loose = 0.0  # variance of moves whose draws belong to no edge on record
-        on_edge: dict[int, np.ndarray] = {}
+        loose = 0.0  # variance of moves whose draws belong to no record
+        moved: dict[int, np.ndarray] = {}
         for name, new in weights.items():
-            posterior = result.posteriors[name]
-            moved = (1.0 if name == self.pair[0] else -1.0) * len(new) * (new - posterior.weights)
-            e = posterior.record
-            if signs is None or not 0 <= e < len(result.edges):
-                loose += standard_error(moved.reshape(posterior.n_chains, -1)) ** 2
+            posterior, e = self.result.posteriors[name], self.result.posteriors[name].record
+            move = (1.0 if name == self.pair[0] else -1.0) * len(new) * (new - posterior.weights)
+            if self.signs is None or not 0 <= e < len(self.signs):
+                loose += standard_error(move.reshape(posterior.n_chains, -1)) ** 2
             else:
-                on_edge[e] = on_edge.get(e, 0.0) + moved.reshape(result.edges[e].rung.shape)
-        if signs is None:
-            return float(np.sqrt(result.log_bayes_factor(*self.pair).error ** 2 + loose))
+                moved[e] = moved.get(e, 0.0) + move.reshape(self.influence(e).shape)
+        if self.signs is None:
+            return float(np.sqrt(self.result.log_bayes_factor(*self.pair).error ** 2 + loose))
         variance = loose
-        for e, sign in enumerate(signs):
-            own = max(float(result.edges[e].report.get("error", 0.0)), 0.0) if sign else 0.0
-            if e in on_edge:
-                joint = sign * self.influence(e) + on_edge[e]
-                # Never below what the run itself claims for the edge: that holds whatever the new prior.
+        for e, sign in enumerate(self.signs):
+            own = self._claimed(e) if sign else 0.0
+            if e in moved:
+                joint = sign * self.influence(e) + moved[e]
+                # Never below what the run itself claims: that holds whatever the new prior.
                 variance += max(standard_error(joint), own) ** 2 if np.all(np.isfinite(joint)) else np.inf
             else:
                 variance += own**2
