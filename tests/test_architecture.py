@@ -16,6 +16,7 @@ import pytest
 
 TESTS = Path(__file__).resolve().parent
 PACKAGE = TESTS.parent / "src" / "supermodel"
+PAPER = TESTS.parent / "src" / "supermodel_paper"  # the reproduction: it may import anything of the package
 
 # Left to right.
 FLOW = (
@@ -153,7 +154,19 @@ def stray_plots(package: Path) -> list[str]:
     ]
 
 
-RULES = (wrong_imports, wrong_names, long_modules, unsafe_code, stray_plots)
+def stray_paper(package: Path) -> list[str]:
+    """The reproduction of the paper is a guest: only its command knows it, and only when called."""
+    faults = []
+    for name, path in modules(package).items():
+        tree = ast.parse(path.read_text())
+        if name == "shell.cli":
+            tree.body = [node for node in tree.body if not isinstance(node, ast.FunctionDef)]
+        met = (found for found in imports(tree) if found.target.split(".")[0] == "supermodel_paper")
+        faults += [f"{name}, line {found.line}: imports {found.target}" for found in met]
+    return faults
+
+
+RULES = (wrong_imports, wrong_names, long_modules, unsafe_code, stray_plots, stray_paper)
 
 
 @pytest.mark.parametrize("rule", RULES, ids=lambda rule: rule.__name__)
@@ -161,6 +174,12 @@ def test_the_package_keeps_the_rule(rule):
     assert modules(PACKAGE), f"no modules found under {PACKAGE}: this test would pass on nothing"
     faults = rule(PACKAGE)
     assert not faults, "\n".join(faults)
+
+
+@pytest.mark.parametrize("rule", [wrong_names, long_modules, unsafe_code], ids=lambda rule: rule.__name__)
+def test_the_reproduction_keeps_the_rule(rule):
+    assert len(modules(PAPER)) > 10
+    assert rule(PAPER) == []
 
 
 # Negative controls: each plants one fault in a small tree, and the named rule must see it.
@@ -209,6 +228,8 @@ PLANTED = {
     "eval": (unsafe_code, "spec/toml.py", "eval('1')"),
     "builtins.exec": (unsafe_code, "spec/toml.py", "import builtins\nbuiltins.exec('1')"),
     "numpy pickles": (unsafe_code, "results/archive.py", "np.load(path, allow_pickle=True)"),
+    "the paper": (stray_paper, "results/comparison.py", "def f():\n    from supermodel_paper import page"),
+    "the paper, at once": (stray_paper, "shell/cli.py", "import supermodel_paper.reproduce"),
     "matplotlib": (stray_plots, "results/comparison.py", "def f():\n    import matplotlib.pyplot as plt"),
 }
 ALLOWED = {
@@ -220,7 +241,7 @@ ALLOWED = {
     "comparing.py": "from supermodel.engine import loop\nf = jit(g).lower().compile()",
     "engine/loop.py": "np.load(path, allow_pickle=False)",
     "report/plots.py": "import matplotlib.pyplot as plt",
-    "shell/cli.py": "import supermodel\nfrom supermodel.spec.toml import read",
+    "shell/cli.py": "import supermodel\nfrom supermodel.spec.toml import read\ndef f():\n    import supermodel_paper",
     "__init__.py": "from supermodel.shell.cli import main",
 }
 

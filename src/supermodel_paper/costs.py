@@ -3,127 +3,84 @@
 from __future__ import annotations
 
 import math
+from functools import partial
+from typing import Any, NamedTuple
 
 from supermodel.comparing import compare
 from supermodel.estimation.by_alpha.line_fit import line_fit
 from supermodel.estimation.estimate import Estimate
 from supermodel.estimation.rao_blackwell import shares
 from supermodel_paper import examples, nested_sampling
-from supermodel_paper.combined_model import few
-from supermodel_paper.examples import LINEAR, SINE
 from supermodel_paper.figures import BLUE, GREEN, INK, ORANGE, RED, canvas, say
-from supermodel_paper.numbers import Number, Part, Picture, Quoted, measured
-from supermodel_paper.runs import Runs, cost
+from supermodel_paper.reparametrisation import printed_fit
+from supermodel_paper.runs import Runs, cost, ln_b21, shares_of_few
+from supermodel_paper.table import Found, Ours, experiment, ours
 
 
-def costs(runs: Runs) -> Part:
+class Bill(NamedTuple):
+    """The evaluations that a method needs for an error of 0.1."""
+
+    method: str
+    needed: float
+    colour: str
+
+
+def _bill(method: str, estimate: Estimate, spent: int, colour: str) -> Bill:
+    return Bill(method, spent * (estimate.error / 0.1) ** 2, colour)
+
+
+@experiment
+def costs(runs: Runs) -> Found:
     """What each method pays in likelihood evaluations for the same answer (D10)."""
-    rows: list[tuple[str, Estimate, int, str]] = []
-    for name, estimator, label in (
-        ("linear", line_fit, "paper: f = α, line fit"),
-        ("linear exp", line_fit, "paper: f = e^α, fit"),
-        ("linear", shares, "f = α, Rao-Blackwell"),
-        ("linear tilt", shares, "tilted, Rao-Blackwell"),
-        ("linear blend", None, "combined model, Rao-Blackwell"),
-    ):
-        if estimator is None:
-            draws = runs[name]
-            rows.append((label, shares(few(draws)).log_bayes_factor("M2", "M1"), cost(draws), BLUE))
-        else:
-            draws = runs[name]
-            rows.append(
-                (
-                    label,
-                    estimator(draws).log_bayes_factor("M2", "M1"),
-                    cost(draws),
-                    RED if label.startswith("paper") else BLUE,
-                )
-            )
-    numbers = []
-    nested = nested_sampling.linear(runs)
+    bills = [
+        _bill(method, ln_b21(runs.read(name, estimator)), cost(runs[name]), colour)
+        for name, estimator, method, colour in (
+            ("linear", line_fit, "paper: f = α, line fit", RED),
+            ("linear exp", printed_fit, "paper: f = e^α, fit", RED),
+            ("linear", shares, "f = α, Rao-Blackwell", BLUE),
+            ("linear tilt", shares, "tilted, Rao-Blackwell", BLUE),
+            ("linear blend", shares_of_few, "combined model, Rao-Blackwell", BLUE),
+        )
+    ]
+    numbers: dict[str, Any] = {}
+    nested = nested_sampling.pair(runs, "linear")
     if nested is not None:
-        value = Estimate(
-            nested["M2"].log_evidence.value - nested["M1"].log_evidence.value,
-            math.hypot(nested["M1"].log_evidence.error, nested["M2"].log_evidence.error),
-        )
-        calls = nested["M1"].evaluations + nested["M2"].evaluations
-        rows.append(("nested sampling (dynesty)", value, calls, GREEN))
-        numbers.append(measured("D10", "ln B₂₁ by nested sampling, linear", value, LINEAR, evaluations=calls))
-    for example, truth in (("linear", LINEAR), ("sine", SINE)):
-        models = examples.linear_models() if example == "linear" else examples.sine_models()
-        runs.log(f"supermodel.compare, {example}")
-        result = compare(
-            {n: models[n] for n in ("M1", "M2")},
-            examples.data(example),
-            seed=runs.settings.seed,
-            target_error=0.02,
-            progress=False,
-        )
-        found = result.log_bayes_factor("M2", "M1")
-        if example == "linear":
-            rows.append(("supermodel.compare", found, result.evaluations["likelihood"], ORANGE))
-        numbers.append(
-            Number(
-                "D10",
-                f"ln B₂₁ by supermodel.compare, {example}",
-                found.value,
-                found.error,
-                truth,
-                tolerance=1e-9,
-                evaluations=result.evaluations["likelihood"],
-                remark="The library's own engine: each model whitened by a pilot, then a balanced path.",
-            )
-        )
-    scaled = {label: n * (e.error / 0.1) ** 2 for label, e, n, _ in rows}
-    for label, _, n, _ in rows:
-        needed = scaled[label]
-        numbers.append(
-            Number(
-                "D10",
-                f"evaluations for σ = 0.1: {label}",
-                needed if label != "supermodel.compare" else float(n),
-                remark="As run; its error is already far below 0.1." if label == "supermodel.compare" else "",
-            )
-        )
-    if nested is not None:
-        ratio = scaled["paper: f = α, line fit"] / scaled["nested sampling (dynesty)"]
-        numbers.append(
-            Number(
-                "D10",
-                "combined likelihood with line fit over nested sampling",
-                ratio,
-                bounds=(1.0, math.inf),
-                paper=Quoted("significantly slower than nested sampling", holds=True),
-            )
-        )
-    text = (
-        "Likelihood evaluations (runs of one model at one point) for an error of 0.1 in ln B₂₁, from each run's "
-        "own error and cost, linear data."
-    )
-    return Part("What it costs", text, numbers, [_figure_costs(rows, scaled)])
+        value, calls = nested
+        bills.append(_bill("nested sampling (dynesty)", value, calls, GREEN))
+        numbers["nested"] = ours(value, evaluations=calls)
+        numbers["ratio"] = bills[0].needed / bills[-1].needed
+    engine = {name: runs.job(f"compare, {name}", JOBS[f"compare, {name}"]) for name in ("linear", "sine")}
+    numbers |= {
+        "compare": engine.__getitem__,
+        "needed": [Ours(b.needed, words={"method": b.method}) for b in bills],
+        "spent": engine["linear"].evaluations,  # its error is already far below 0.1
+    }
+    return Found(numbers, {"costs": _figure([*bills, Bill("supermodel.compare", numbers["spent"], ORANGE)])})
 
 
-def _figure_costs(rows, scaled) -> Picture:
+def _compare(runs: Runs, example: str) -> Ours:
+    """The engine's answer and its cost."""
+    runs.log(f"supermodel.compare, {example}")
+    models, seed = examples.models(example), runs.settings.seed
+    result = compare(models, examples.data(example), seed=seed, target_error=0.02, progress=False)
+    return ours(result.log_bayes_factor("M2", "M1"), evaluations=result.evaluations["likelihood"])
+
+
+JOBS = {f"compare, {example}": partial(_compare, example=example) for example in ("linear", "sine")}
+
+
+def _figure(bills: list[Bill]) -> Any:
     figure, ax = canvas(7.4, 3.8)
-    for i, (label, _, n, colour) in enumerate(reversed(rows)):
-        x = n if label == "supermodel.compare" else scaled[label]
-        ax.plot([1e3, x], [i, i], color=colour, linewidth=1.2, alpha=0.5)
-        ax.plot(x, i, "o", color=colour, markersize=7)
-        say(ax, x * 1.5, i, power_of_ten(x), INK, fontsize=9)
-    ax.set_yticks(range(len(rows)), [r[0] for r in reversed(rows)])
-    ax.set(
-        xscale="log",
-        xlabel="likelihood evaluations for σ(ln B₂₁) = 0.1",
-        xlim=(1e3, 2e10),
-        ylim=(-0.6, len(rows) - 0.4),
-    )
+    for i, bill in enumerate(reversed(bills)):
+        ax.plot([1e3, bill.needed], [i, i], color=bill.colour, linewidth=1.2, alpha=0.5)
+        ax.plot(bill.needed, i, "o", color=bill.colour, markersize=7)
+        say(ax, bill.needed * 1.5, i, power_of_ten(bill.needed), INK, fontsize=9)
+    ax.set_yticks(range(len(bills)), [b.method for b in reversed(bills)])
+    ax.set(xscale="log", xlabel="likelihood evaluations for σ(ln B₂₁) = 0.1")
+    ax.set(xlim=(1e3, 2e10), ylim=(-0.6, len(bills) - 0.4))
     ax.tick_params(axis="y", length=0)
     ax.spines["left"].set_visible(False)
-    caption = (
-        "Cost of ln B₂₁ ± 0.1 on the linear data. Red: the paper's estimators; blue: the same chains read by "
-        "Rao-Blackwell; orange: this library's engine."
-    )
-    return Picture("costs", "Likelihood evaluations for the same answer", caption, figure)
+    return figure
 
 
 def power_of_ten(x: float) -> str:

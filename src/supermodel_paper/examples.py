@@ -5,21 +5,19 @@ M1 is the first model (weight 1), M2 the second; the paper's $\ell = \ln B_{21}$
 
 from __future__ import annotations
 
-from functools import cache, partial
+from collections.abc import Callable
+from functools import cache
 from importlib import resources
 from typing import Any
 
 import numpy as np
 
 from supermodel import exact
-from supermodel.embedding import coordinate as coordinates
-from supermodel.embedding.supermodel import Supermodel
 from supermodel.models.model import Model
 from supermodel.models.noise import Gaussian
 
 LINEAR = 4.8792471984  # ln B21 of linear.csv, closed form
 SINE = 5.0222648001  # ln B21 of sine.csv, quadrature
-FULL_QUARTIC = 215.1998539561  # ln Z
 POWERS = {"M1": (0, 1, 2, 4), "M2": (0, 1, 4), "full": (0, 1, 2, 3, 4)}
 CUTOFF = -4.0
 NOISE = Gaussian("sigma")
@@ -36,30 +34,27 @@ def data(name: str) -> dict[str, np.ndarray]:
 # -- the linear example -----------------------------------------------------------------------------------------------
 
 
-def _polynomial(p, x, powers):
-    return sum(p[f"theta{k}"] * x**k for k in powers)
-
-
 @cache
-def linear_models(sd: float = 1.0) -> dict[str, Model]:
-    """M1, M2 and the full quartic; every coefficient is N(0, sd^2)."""
+def linear_models() -> dict[str, Model]:
+    """M1, M2 and the full quartic; every coefficient is N(0, 1)."""
     import numpyro.distributions as dist
 
     return {
-        name: Model({f"theta{k}": dist.Normal(0.0, sd) for k in powers}, predict=_with_powers(powers), noise=NOISE)
+        name: Model({f"theta{k}": dist.Normal(0.0, 1.0) for k in powers}, predict=polynomial(powers), noise=NOISE)
         for name, powers in POWERS.items()
     }
 
 
-def _with_powers(powers):
-    return lambda p, x: _polynomial(p, x, powers)
+def polynomial(powers: tuple[int, ...]) -> Callable[..., Any]:
+    """The prediction sum_k theta_k x^k."""
+    return lambda p, x: sum(p[f"theta{k}"] * x**k for k in powers)
 
 
 @cache
-def linear_exact(name: str = "M1", sd: float = 1.0) -> exact.LinearGaussian:
+def linear_exact(name: str = "M1") -> exact.LinearGaussian:
     """The same in closed form."""
     d = data("linear")
-    return exact.LinearGaussian(exact.polynomial(d["x"], POWERS[name]), d["y"], d["sigma"], sd**2)
+    return exact.LinearGaussian(exact.polynomial(d["x"], POWERS[name]), d["y"], d["sigma"], 1.0)
 
 
 THETA2 = (2,)  # its column in M1
@@ -85,16 +80,12 @@ def sine_log_likelihood(theta: np.ndarray) -> np.ndarray:
     """ln L at points (n, 1), omega alone, or (n, 2), omega and phi; in NumPy."""
     d = data("sine")
     phase = theta[:, :1] * d["x"] + (theta[:, 1:] if theta.shape[1] > 1 else 0.0)
-    return _gaussian(d["y"] - np.sin(phase), d["sigma"])
+    return normal(d["y"] - np.sin(phase), 0.0, d["sigma"])
 
 
 def sine_log_joint(theta: np.ndarray) -> np.ndarray:
     """ln L + ln prior, for one or two columns."""
     return sine_log_likelihood(theta) + normal(theta[:, :1], 1.0, 2.0) + normal(theta[:, 1:], 0.0, 0.05)
-
-
-def _gaussian(residual: np.ndarray, sigma: np.ndarray) -> np.ndarray:
-    return normal(residual, 0.0, sigma)
 
 
 def normal(x: np.ndarray, mean: Any, sd: Any) -> np.ndarray:
@@ -112,29 +103,7 @@ def sine_evidence(name: str) -> exact.LogEvidence:
     return exact.log_evidence_by_quadrature(sine_log_joint, SINE_BOXES[name])
 
 
-# -- supermodels, one of each kind so that compiled code is used again ------------------------------------------------
-
-_COORDINATES = {
-    "alpha": coordinates.identity,
-    "exponential": partial(coordinates.exponential, CUTOFF),
-    "long exponential": partial(coordinates.exponential, -10.0),
-    "enlarged": partial(coordinates.enlarged, 0.1),
-    "tanh": partial(coordinates.tanh, 5.0),
-}
-
-
-@cache
-def supermodel(
-    example: str, combine: str = "mixture", coordinate: str = "alpha", tilt: float = 0.0, share: bool = True
-) -> Supermodel:
-    """M1 and M2 of "linear" or "sine" in one supermodel; `tilt` raises M1."""
-    models = linear_models() if example == "linear" else sine_models()
-    where = None if combine == "index" else _COORDINATES[coordinate]()
-    return Supermodel(
-        {name: models[name] for name in ("M1", "M2")},
-        combine=combine,
-        coordinate=where,
-        data=data(example),
-        tilt=(tilt, 0.0),
-        share=share,
-    )
+def models(example: str) -> dict[str, Model]:
+    """M1 and M2 of "linear" or "sine"."""
+    found = linear_models() if example == "linear" else sine_models()
+    return {name: found[name] for name in ("M1", "M2")}

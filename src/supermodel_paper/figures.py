@@ -14,7 +14,13 @@ BLUE, ORANGE, GREEN, RED, SKY, PURPLE = "#0072b2", "#e69f00", "#009e73", "#d55e0
 # Neutral colours that the page exchanges for those of a dark theme: no other ink may use them.
 INK, MUTED, RULE, PAPER = "#1b1b1d", "#6b6b70", "#e3e3e6", "#fffffe"
 
-STYLE = {
+DOTS, DASHES = (0, (2, 2)), (0, (4, 2))
+LIKELIHOOD = {
+    "xlabel": r"$\ell = \ln B_{21}$",
+    "ylabel": "likelihood (normalised)",
+}  # the axes of Figures 2, 3, 6, 8, 9
+
+STYLE: Any = {  # matplotlib types the names of its settings one by one
     "figure.facecolor": PAPER,
     "axes.facecolor": PAPER,
     "savefig.facecolor": PAPER,
@@ -71,7 +77,7 @@ def mark(ax: Any, *lines: tuple[float | None, str, str]) -> None:
     """Dotted vertical lines (x, text, colour), named in the upper right corner, where a likelihood of ln B is low."""
     for i, (x, text, colour) in enumerate(lines):
         if x is not None:
-            ax.axvline(x, color=colour, linestyle=(0, (2, 2)), linewidth=1.6, zorder=1)
+            ax.axvline(x, color=colour, linestyle=DOTS, linewidth=1.6, zorder=1)
         say(ax, 0.985, 0.95 - 0.075 * i, text, colour, transform=ax.transAxes, ha="right")
 
 
@@ -90,6 +96,15 @@ def likelihood_curve(ax: Any, details: dict, colour: str, fill: bool = True) -> 
     # By the error, not by the grid: with few samples the likelihood never falls to zero on the right.
     peak, reach = grid[np.argmax(curve)], details["nominal"]
     ax.set_xlim(peak - 3.8 * reach, peak + 5.5 * reach)
+
+
+def likelihood_of(fit: Any, value: Any, *lines: tuple[float | None, str, str]) -> tuple[Any, Any]:
+    """A figure of the likelihood of ln B21 from a line fit, with the recovered value after the first of the lines."""
+    figure, ax = canvas()
+    likelihood_curve(ax, fit.details, RED)
+    mark(ax, lines[0], (value.value, f"recovered {value}", RED), *lines[1:])
+    ax.set(**LIKELIHOOD)
+    return figure, ax
 
 
 def bars(ax: Any, edges: np.ndarray, heights: np.ndarray, colour: str, outline: bool = False) -> None:

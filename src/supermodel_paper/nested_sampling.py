@@ -1,8 +1,9 @@
-"""Nested sampling by dynesty, an optional extra: on the combined model (Figure 4) and on the sine models (S3)."""
+"""Nested sampling by dynesty, an optional extra: on the combined model (Figure 4), the sine models (S3), the linear ones (D10)."""
 
 from __future__ import annotations
 
 import importlib.util
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
@@ -38,20 +39,25 @@ class Nested:
         return np.histogram(self.values, edges, weights=self.weights)[0] / np.diff(edges)
 
 
+def normal_quantiles(u: np.ndarray) -> np.ndarray:
+    """The unit cube to standard normals, never to infinity."""
+    return ndtri(np.clip(u, 1e-15, 1 - 1e-15))
+
+
 def run(
     log_likelihood: Callable[[np.ndarray], float],
     transform: Callable[[np.ndarray], np.ndarray],
     dimension: int,
     live: int,
     seed: int,
-    **options: Any,
+    sample: str = "rwalk",
 ) -> Nested:
     """One static nested sampling run, from the unit cube."""
     import dynesty
 
-    options = {"sample": "rwalk", "bound": "multi"} | options
+    rng = np.random.default_rng(seed)
     sampler = dynesty.NestedSampler(
-        log_likelihood, transform, dimension, nlive=live, rstate=np.random.default_rng(seed), **options
+        log_likelihood, transform, dimension, nlive=live, rstate=rng, sample=sample, bound="multi"
     )
     sampler.run_nested(print_progress=False, dlogz=0.05)
     found = sampler.results
@@ -65,10 +71,22 @@ def run(
     )
 
 
+def gaussian(design: np.ndarray, b: np.ndarray, live: int, seed: int) -> Nested:
+    """A linear model in units of its errors with unit priors; ln L up to the norm of the noise, which all models share."""
+
+    def log_likelihood(theta: np.ndarray) -> float:
+        r = b - design @ theta
+        return -0.5 * float(r @ r)
+
+    return run(log_likelihood, normal_quantiles, design.shape[1], live, seed)
+
+
 def blend_alpha(runs: Runs) -> Nested | None:
     """alpha of the combined model, f = alpha, linear data (D16); None without dynesty."""
-    if not is_available(runs):
-        return None
+    return runs.job("nested, combined model", _blend_alpha) if is_available(runs) else None
+
+
+def _blend_alpha(runs: Runs) -> Nested:
     runs.log("nested sampling of the combined model")
     m1 = examples.linear_exact("M1")
     design, b = m1.scaled_design, m1.y / m1.sigma
@@ -80,19 +98,25 @@ def blend_alpha(runs: Runs) -> Nested | None:
         return -0.5 * float(r @ r)
 
     def transform(u: np.ndarray) -> np.ndarray:
-        v = ndtri(np.clip(u, 1e-15, 1 - 1e-15))
-        v[0] = u[0]
-        return v
+        return np.concatenate([u[:1], normal_quantiles(u[1:])])
 
     return run(log_likelihood, transform, 5, runs.settings.live, runs.settings.seed, sample="rslice")
 
 
-def sine(runs: Runs) -> dict[str, Nested] | None:
-    """The evidences of the sine models, as the paper has them from PyMultiNest (S3); None without dynesty."""
-    if not is_available(runs):
-        return None
+def pair(runs: Runs, example: str) -> tuple[Estimate, int] | None:
+    """ln B21 of "sine" (the paper's reference, S3) or "linear" (D10), and its cost; None without dynesty."""
+    return runs.job(f"nested, {example}", JOBS[f"nested, {example}"]) if is_available(runs) else None
+
+
+def difference(m2: Nested, m1: Nested) -> tuple[Estimate, int]:
+    """ln Z2 - ln Z1 and the evaluations of both."""
+    z1, z2 = m1.log_evidence, m2.log_evidence
+    return Estimate(z2.value - z1.value, math.hypot(z1.error, z2.error)), m1.evaluations + m2.evaluations
+
+
+def _sine(runs: Runs) -> tuple[Estimate, int]:
     runs.log("nested sampling of the sine models")
-    d = examples.data("sine")
+    d, s = examples.data("sine"), runs.settings
     x, y, sigma = d["x"], d["y"], float(d["sigma"][0])
     norm = len(x) * (np.log(sigma) + 0.5 * np.log(2 * np.pi))
 
@@ -101,33 +125,21 @@ def sine(runs: Runs) -> dict[str, Nested] | None:
         return -0.5 * float(r @ r) - norm
 
     def transform(u: np.ndarray) -> np.ndarray:
-        z = ndtri(np.clip(u, 1e-15, 1 - 1e-15))
-        return np.array([1.0, 0.0])[: len(u)] + np.array([2.0, 0.05])[: len(u)] * z
+        return np.array([1.0, 0.0])[: len(u)] + np.array([2.0, 0.05])[: len(u)] * normal_quantiles(u)
 
-    live = 2 * runs.settings.live  # the paper's error of 0.078 takes a thousand or so
-    return {name: run(log_likelihood, transform, k, live, runs.settings.seed + k) for name, k in (("M1", 1), ("M2", 2))}
+    # The paper's error of 0.078 takes a thousand live points or so.
+    return difference(*(run(log_likelihood, transform, k, 2 * s.live, s.seed + k) for k in (2, 1)))
 
 
-def linear(runs: Runs) -> dict[str, Nested] | None:
-    """The evidences of M1 and M2 of the linear data (D10); None without dynesty."""
-    if not is_available(runs):
-        return None
+def _linear(runs: Runs) -> tuple[Estimate, int]:
     runs.log("nested sampling of the linear models")
-    found = {}
-    for name in ("M1", "M2"):
-        m = examples.linear_exact(name)
-        found[name] = gaussian(m.scaled_design, m.y / m.sigma, runs.settings.live, runs.settings.seed)
-    return found
+    models = (examples.linear_exact(name) for name in ("M2", "M1"))
+    s = runs.settings
+    return difference(*(gaussian(m.scaled_design, m.y / m.sigma, s.live, s.seed) for m in models))
 
 
-def gaussian(design: np.ndarray, b: np.ndarray, live: int, seed: int) -> Nested:
-    """A linear model in units of its errors with unit priors; ln L up to the norm of the noise, which all models share."""
-
-    def log_likelihood(theta: np.ndarray) -> float:
-        r = b - design @ theta
-        return -0.5 * float(r @ r)
-
-    def transform(u: np.ndarray) -> np.ndarray:
-        return ndtri(np.clip(u, 1e-15, 1 - 1e-15))
-
-    return run(log_likelihood, transform, design.shape[1], live, seed)
+JOBS: dict[str, Callable[[Runs], Any]] = {
+    "nested, combined model": _blend_alpha,
+    "nested, sine": _sine,
+    "nested, linear": _linear,
+}

@@ -8,8 +8,8 @@ exact value lies within its own errors (of its last digit, where it gives none).
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from supermodel.estimation.estimate import Estimate
@@ -99,13 +99,7 @@ class Number:
         """The exact value, to the digits that matter beside ours, or the bounds."""
         if self.bounds is not None:
             low, high = self.bounds
-            return (
-                f"> {plain(low)}"
-                if math.isinf(high)
-                else f"< {plain(high)}"
-                if math.isinf(low)
-                else f"{plain(low)} to {plain(high)}"
-            )
+            return f"> {plain(low)}" if math.isinf(high) else f"{plain(low)} to {plain(high)}"
         if self.exact is None:
             return ""
         if self.error is None:
@@ -114,29 +108,15 @@ class Number:
 
     def as_dict(self) -> dict[str, Any]:
         """Plain data for numbers.json; what is not finite becomes None."""
-        paper = (
-            None
-            if self.paper is None
-            else {
-                "text": self.paper.text,
-                "value": self.paper.value,
-                "plus": self.paper.plus,
-                "minus": self.paper.minus,
-            }
-        )
+        own = asdict(self)
+        paper = None if self.paper is None else {k: v for k, v in own["paper"].items() if k != "holds"}
         return {
-            "row": self.row,
-            "label": self.label,
+            **{k: own[k] for k in ("row", "label", "tolerance", "evaluations", "remark")},
+            **{k: _finite(own[k]) for k in ("exact", "ours", "error")},
             "paper": paper,
-            "exact": _finite(self.exact),
-            "ours": _finite(self.ours),
-            "error": _finite(self.error),
-            "tolerance": self.tolerance,
             "bounds": None if self.bounds is None else [_finite(b) for b in self.bounds],
-            "evaluations": None if self.evaluations is None else int(self.evaluations),
             "agrees": self.agrees,
             "paper_agrees": self.paper_agrees,
-            "remark": self.remark,
         }
 
 
@@ -157,11 +137,6 @@ def plain(value: float) -> str:
     return f"{value:.0f}" if float(value).is_integer() else f"{value:.4g}"
 
 
-def measured(row: str, label: str, estimate: Estimate, exact: float | None = None, **more: Any) -> Number:
-    """A number with a sampling error."""
-    return Number(row, label, estimate.value, estimate.error, exact, **more)
-
-
 @dataclass(frozen=True, eq=False)
 class Picture:
     """A figure with its name (that of the file), title and caption."""
@@ -180,9 +155,6 @@ class Part:
     text: str
     numbers: Sequence[Number]
     pictures: Sequence[Picture] = field(default_factory=tuple)
-
-
-Experiment = Callable[[Any], Part]  # of the runs
 
 
 def tally(numbers: Sequence[Number]) -> dict[str, int]:

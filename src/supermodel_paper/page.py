@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import html
+import tomllib
 from collections.abc import Sequence
 from importlib import resources
 from typing import Any
 
 from supermodel_paper import figures
-from supermodel_paper.misprints import MISPRINTS
 from supermodel_paper.numbers import Number, Part, Picture, tally
 
 MARKS = {True: ("yes", "✓", "agrees"), False: ("no", "✗", "differs"), None: ("none", "–", "nothing to compare with")}
@@ -36,13 +36,17 @@ def page(parts: Sequence[Part], facts: dict[str, Any]) -> str:
         *(_part(i, part) for i, part in enumerate(parts)),
         _foot(facts),
     ]
-    css = (resources.files("supermodel_paper") / "page.css").read_text()
+    css = _resource("page.css")
     title = "Bayes Factors via Savage-Dickey Supermodels, reproduced"
     return (
         '<!doctype html>\n<html lang="en"><head><meta charset="utf-8">'
         '<meta name="viewport" content="width=device-width,initial-scale=1">'
         f"<title>{title}</title><style>{css}</style></head><body>\n" + "\n".join(body) + "\n</body></html>\n"
     )
+
+
+def _resource(name: str) -> str:
+    return (resources.files("supermodel_paper") / name).read_text("utf-8")
 
 
 def _head(numbers: Sequence[Number], facts: dict[str, Any]) -> str:
@@ -90,14 +94,15 @@ def _wrong(numbers: Sequence[Number]) -> str:
         for n in numbers
         if n.paper is not None and n.paper_agrees is False and n.remark
     )
+    misprints = tomllib.loads(_resource("misprints.toml"))["rows"]
     rows = "".join(
-        f"<tr><td class='row'>{m.name}</td>" + "".join(f"<td>{html.escape(text)}</td>" for text in m[1:]) + "</tr>"
-        for m in MISPRINTS
+        f"<tr><td class='row'>{name}</td>" + "".join(f"<td>{html.escape(cell)}</td>" for cell in cells) + "</tr>"
+        for name, *cells in misprints
     )
     head = "<tr><th></th><th>where</th><th>printed</th><th>correct</th></tr>"
     return (
         f"<h2 id='wrong'>Where the paper is wrong, and why</h2><ul class='wrongs'>{items}</ul>"
-        f"<details><summary>Misprints in formulas and sentences ({len(MISPRINTS)})</summary>"
+        f"<details><summary>Misprints in formulas and sentences ({len(misprints)})</summary>"
         f"<div class='scroll'><table><thead>{head}</thead><tbody>{rows}</tbody></table></div></details>"
     )
 

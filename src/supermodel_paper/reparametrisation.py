@@ -3,6 +3,8 @@ r"""Other f and other priors of alpha, above all $f = e^\alpha$: Figures 7 to 10
 from __future__ import annotations
 
 import math
+from functools import partial
+from typing import Any
 
 import numpy as np
 
@@ -12,165 +14,59 @@ from supermodel.estimation.by_alpha.averages import averaged
 from supermodel.estimation.by_alpha.line_fit import line_fit
 from supermodel.estimation.by_alpha.precision import information_exponential, information_line
 from supermodel.estimation.conditional import prior_mean_weights
-from supermodel.estimation.rao_blackwell import shares
+from supermodel.sampling.draws import Draws
 from supermodel.verdict.diagnostics import autocorrelation_time
 from supermodel_paper.examples import CUTOFF, LINEAR, SINE
-from supermodel_paper.figures import BLUE, GREEN, RED, bars, canvas, likelihood_curve, mark, say
-from supermodel_paper.numbers import Number, Part, Picture, Quoted, measured, quoted
-from supermodel_paper.runs import Runs, cost
+from supermodel_paper.figures import BLUE, GREEN, RED, bars, canvas, likelihood_of, say
+from supermodel_paper.runs import Runs, cost, ln_b21
+from supermodel_paper.table import Found, Ours, experiment
 
 
-def printed_form(runs: Runs) -> Part:
+@experiment
+def printed_form(runs: Runs) -> Found:
     """The e^alpha density, printed and exact (F1, F2, F4)."""
-    numbers = []
-    for l in (LINEAR, -2.0):
-        d = exact.ExponentialAlpha(-l, CUTOFF)
-        numbers.append(
-            Number("F1", f"∫(a e^α + b) dα over [−4, 0], ℓ = {l:.2f}", float(d.cdf(0.0)), exact=1.0, tolerance=1e-12)
-        )
-    for l, bias in ((4.88, -0.0183), (5.02, -0.0184), (0.0, 0.0), (-2.0, 0.111), (-4.0, 0.684), (-8.0, 4.018)):
-        found = float(-exact.printed_log_bayes_factor(-l, CUTOFF)) - l
-        numbers.append(
-            Number(
-                "F2",
-                f"bias of the printed ratio (a e^Λ + b)/(a + b), ℓ = {l:g}",
-                found,
-                exact=bias,
-                tolerance=6e-4 if abs(bias) > 0.05 else 6e-5,
-                paper=Quoted("B₂₁ = (a e^Λ + b)/(a + b)", holds=False) if l == -8 else None,
-                remark="It can never give less than Λ. B₂₁ = b/(a + b) is exact for any Λ (E14)." if l == -8 else "",
-            )
-        )
-    residual = float(exact.printed_b(-LINEAR, CUTOFF) * (-CUTOFF) + _printed_a() * (1 - math.exp(CUTOFF)) - 1)
-    numbers += [
-        Number(
-            "F4", "(5.2), b(ℓ, Λ), for its own definition: residual of the norm", residual, exact=0.0, tolerance=4e-14
-        ),
-        Number(
-            "F4",
-            "printed form, cured: 4.77 becomes",
-            float(-exact.cured_log_bayes_factor(-4.77, CUTOFF)),
-            exact=4.788,
-            tolerance=6e-4,
-        ),
-        Number(
-            "F4",
-            "printed form, cured: 4.98 becomes",
-            float(-exact.cured_log_bayes_factor(-4.98, CUTOFF)),
-            exact=4.998,
-            tolerance=6e-4,
-        ),
-    ]
-    return Part(
-        "e^α: the printed form and the exact one",
-        "The algebra of (5.2) is right, the definition it serves is not.",
-        numbers,
-    )
-
-
-def _printed_a() -> float:
-    """a from b by the printed ratio, (a e^L + b)/(a + b) = e^l."""
     b, B = float(exact.printed_b(-LINEAR, CUTOFF)), math.exp(LINEAR)
-    return b * (1 - B) / (B - math.exp(CUTOFF))
-
-
-def figures_7_to_9(runs: Runs) -> Part:
-    """e^alpha on both data sets (F3, F5, F6, F8)."""
-    linear, sine = runs["linear exp"], runs["sine exp"]
-    fits = [line_fit(linear, printed=True), line_fit(sine, printed=True)]
-    values = [f.log_bayes_factor("M2", "M1") for f in fits]
-    numbers = [
-        measured(
-            "F5",
-            f"ln B₂₁, linear, e^α, {linear.alpha.size:,} samples",
-            values[0],
-            LINEAR,
-            paper=quoted(4.77, 0.19, 0.18),
-            evaluations=cost(linear),
-        ),
-        measured(
-            "F6",
-            f"ln B₂₁, sine, e^α, {sine.alpha.size:,} samples",
-            values[1],
-            SINE,
-            paper=quoted(4.98, 0.19),
-            evaluations=cost(sine),
-        ),
-        Number(
-            "F5",
-            "error of 3.3e5 independent samples, exact law",
-            1 / math.sqrt(3.3e5 * information_exponential(-LINEAR, CUTOFF)),
-            exact=0.209,
-            tolerance=6e-4,
-            paper=Quoted("0.19 (+.19 −.18)", 0.19, 0.02, 0.02),
-        ),
-        Number(
-            "F6",
-            "error of 4e5 independent samples, exact law",
-            1 / math.sqrt(4e5 * information_exponential(-SINE, CUTOFF)),
-            exact=0.215,
-            tolerance=6e-4,
-            paper=Quoted("0.19", 0.19, 0.026, 0.026),
-        ),
-        Number(
-            "F5",
-            "the printed ratio on the same draws, minus the exact form",
-            _printed_gap(fits[0]),
-            bounds=(-0.03, 0.0),
-        ),
-        *_gain(runs),
-    ]
-    pictures = [
-        _figure_7(linear),
-        _figure_8_or_9(fits[1], values[1], SINE, 8, "sine"),
-        _figure_8_or_9(fits[0], values[0], LINEAR, 9, "linear"),
-    ]
-    text = "Flat prior of α on [−4, 0], f = e^α; p(α) = a e^α + b, fitted in its exact form."
-    return Part("Combined likelihood, f = e^α", text, numbers, pictures)
-
-
-def _printed_gap(fit) -> float:
-    printed = fit.details.get("printed")
-    return math.nan if printed is None else -printed.value - fit.log_bayes_factor("M2", "M1").value
-
-
-def _gain(runs: Runs) -> list[Number]:
-    """What e^alpha gains: correlation, and error per independent sample."""
-    plain, exponential = runs["sine"], runs["sine exp"]
-    per_sample = math.sqrt(information_line(-SINE) / information_exponential(-SINE, CUTOFF))
-    per_call = (
-        line_fit(exponential).log_bayes_factor("M2", "M1").error
-        * math.sqrt(cost(exponential))
-        / (line_fit(plain).log_bayes_factor("M2", "M1").error * math.sqrt(cost(plain)))
+    a = b * (1 - B) / (B - math.exp(CUTOFF))  # from b by the printed ratio, (a e^L + b)/(a + b) = e^l
+    return Found(
+        {
+            "norm": lambda l: exact.ExponentialAlpha(-l, CUTOFF).cdf(0.0),
+            "bias": lambda l: float(-exact.printed_log_bayes_factor(-l, CUTOFF)) - l,
+            "residual": float(b * (-CUTOFF) + a * (1 - math.exp(CUTOFF)) - 1),
+            "cured": lambda l: -exact.cured_log_bayes_factor(-l, CUTOFF),
+        }
     )
-    return [
-        Number(
-            "F8",
-            "τ of α after thinning by 25, sine, e^α",
-            autocorrelation_time(exponential.alpha),
-            bounds=(0.0, 10.0),
-            paper=Quoted("thinning ≲ 50 suffices", holds=True),
-        ),
-        Number(
-            "F8",
-            "σ per independent sample, e^α over α, sine",
-            per_sample,
-            exact=135.8 / 60.94,
-            tolerance=0.01,
-            paper=Quoted("e^α reduces the error from 0.30 to 0.19", holds=False),
-            remark="Per independent sample e^α is 2.2 times worse. The paper's gain is all in the thinning, 25 "
-            "instead of 800 (errata 1.4).",
-        ),
-        Number(
-            "F8",
-            "σ√(likelihood calls), e^α over α, as run here",
-            per_call,
-            remark="What the reader pays: below 1 the reparametrisation gains.",
-        ),
-    ]
 
 
-def _figure_7(draws) -> Picture:
+printed_fit = partial(line_fit, printed=True)
+
+
+@experiment
+def figures_7_to_9(runs: Runs) -> Found:
+    """e^alpha on both data sets (F3, F5, F6, F8)."""
+    linear, sine, plain = runs["linear exp"], runs["sine exp"], runs["sine"]
+    fits = {name: runs.read(f"{name} exp", printed_fit) for name in ("linear", "sine")}
+    printed = fits["linear"].details.get("printed")
+    information = information_exponential(-SINE, CUTOFF)
+    spent = ln_b21(fits["sine"]).error * math.sqrt(cost(sine))
+    spent_plain = ln_b21(runs.read("sine", line_fit)).error * math.sqrt(cost(plain))
+    numbers = {
+        "linear": runs.ours("linear exp", printed_fit, n=linear.alpha.size),
+        "sine": runs.ours("sine exp", printed_fit, n=sine.alpha.size),
+        "law, linear": 1 / math.sqrt(3.3e5 * information_exponential(-LINEAR, CUTOFF)),
+        "law, sine": 1 / math.sqrt(4e5 * information),
+        "printed": math.nan if printed is None else -printed.value - ln_b21(fits["linear"]).value,
+        "tau": autocorrelation_time(sine.alpha),
+        "per sample": math.sqrt(information_line(-SINE) / information),
+        "per call": spent / spent_plain,
+    }
+    pictures = {
+        f"figure_{number:02d}": likelihood_of(fits[name], ln_b21(fits[name]), (truth, f"exact {truth:.3f}", BLUE))[0]
+        for number, name, truth in ((8, "sine", SINE), (9, "linear", LINEAR))
+    }
+    return Found(numbers, {"figure_07": _figure_7(linear), **pictures}, {"n": linear.alpha.size})
+
+
+def _figure_7(draws: Draws) -> Any:
     truth, edges = exact.ExponentialAlpha(-LINEAR, CUTOFF), np.linspace(CUTOFF, 0, 61)
     figure, ax = canvas()
     bars(ax, edges, np.histogram(draws.alpha, edges, density=True)[0], GREEN)
@@ -179,69 +75,29 @@ def _figure_7(draws) -> Picture:
     say(ax, -1.35, 0.27, "exact  $a\\,e^\\alpha + b$", BLUE)
     say(ax, -3.3, 0.12, "Metropolis", GREEN)
     ax.set(xlabel=r"$\alpha$   ($f = e^\alpha$; $M_1$ at 0)", ylabel=r"$p(\alpha \mid D)$", xlim=(CUTOFF, 0))
-    return Picture(
-        "figure_07",
-        "Figure 7: posterior of α, f = e^α, linear data",
-        f"The exact posterior of α and {draws.alpha.size:,} thinned Metropolis samples.",
-        figure,
-    )
+    return figure
 
 
-def _figure_8_or_9(fit, value, truth: float, number: int, name: str) -> Picture:
-    figure, ax = canvas()
-    likelihood_curve(ax, fit.details, RED)
-    mark(ax, (truth, f"exact {truth:.3f}", BLUE), (value.value, f"recovered {value}", RED))
-    ax.set(xlabel=r"$\ell = \ln B_{21}$", ylabel="likelihood (normalised)")
-    return Picture(
-        f"figure_{number:02d}",
-        f"Figure {number}: likelihood of ln B₂₁, f = e^α, {name} data",
-        "From the samples of α, f = e^α on [−4, 0]. Shaded: 68%.",
-        figure,
-    )
-
-
-def figure_10(runs: Runs) -> Part:
+@experiment
+def figure_10(runs: Runs) -> Found:
     """Contours of omega and phi with and without reparametrisation (F7)."""
-    numbers, figure, ax = [], *canvas(6.4, 5)
-    for name, colour, style, expected in (("sine", BLUE, "solid", 0.00655), ("sine exp", RED, "dashed", 0.00214)):
+    numbers: dict[str, Any] = {"prior": prior_mean_weights(coordinates.exponential(CUTOFF))[0]}
+    figure, ax = canvas(6.4, 5)
+    for name, colour, style in (("sine", BLUE, "solid"), ("sine exp", RED, "dashed")):
         draws = runs[name]
         values = draws.parameters()
         _contours(ax, values["omega"].ravel(), values["phi"].ravel(), colour, style)
         weight = float(prior_mean_weights(draws.supermodel.coordinate)[0])
-        found = averaged(draws, "omega", (weight, 1 - weight))
-        share = found.probabilities["M1"]
-        error = shares(draws).log_bayes_factor("M2", "M1").error * share * (1 - share)
-        plain = "α" if name == "sine" else "e^α"
-        numbers.append(
-            Number(
-                "F7",
-                f"posterior weight of M₁ in the chain, f = {plain}",
-                share,
-                error,
-                expected,
-                evaluations=cost(draws),
-                paper=Quoted("“no change in model parameter posteriors”", holds=False) if name == "sine exp" else None,
-                remark="The prior weight of M₁ is E[f]: ½ for α, 0.245 for e^α. Invisible here because M₁ has so "
-                "little of either."
-                if name == "sine exp"
-                else "",
-            )
-        )
-    weight = float(prior_mean_weights(coordinates.exponential(CUTOFF))[0])
-    numbers.append(Number("F7", "prior weight E[f] of M₁ for e^α on [−4, 0]", weight, exact=0.2454, tolerance=6e-5))
+        share = averaged(draws, "omega", (weight, 1 - weight)).probabilities["M1"]
+        error = ln_b21(runs.read(name)).error * share * (1 - share)
+        numbers[name] = Ours(share, error, evaluations=cost(draws))
     say(ax, 0.964, 0.012, "f = α (solid)", BLUE)
     say(ax, 0.964, 0.003, r"$f = e^\alpha$ (dashed)", RED)
     ax.set(xlabel="ω", ylabel="φ", xlim=(0.96, 1.04), ylim=(-0.012, 0.125))
-    caption = "68% and 95% contours of ω and φ from both chains, M₁ and M₂ together: they coincide."
-    return Part(
-        "Parameters with and without reparametrisation",
-        "",
-        numbers,
-        [Picture("figure_10", "Figure 10: contours of ω and φ", caption, figure)],
-    )
+    return Found(numbers, {"figure_10": figure})
 
 
-def _contours(ax, x: np.ndarray, y: np.ndarray, colour: str, style: str) -> None:
+def _contours(ax: Any, x: np.ndarray, y: np.ndarray, colour: str, style: str) -> None:
     from scipy.ndimage import gaussian_filter
 
     h, xe, ye = np.histogram2d(x, y, bins=(70, 70), range=((0.96, 1.04), (-0.02, 0.13)))
@@ -249,12 +105,5 @@ def _contours(ax, x: np.ndarray, y: np.ndarray, colour: str, style: str) -> None
     ordered = np.sort(h.ravel())[::-1]
     mass = np.cumsum(ordered) / ordered.sum()
     levels = [ordered[np.searchsorted(mass, p)] for p in (0.954, 0.683)]
-    ax.contour(
-        0.5 * (xe[1:] + xe[:-1]),
-        0.5 * (ye[1:] + ye[:-1]),
-        h.T,
-        levels=levels,
-        colors=colour,
-        linestyles=style,
-        linewidths=1.8,
-    )
+    centres = (0.5 * (edges[1:] + edges[:-1]) for edges in (xe, ye))
+    ax.contour(*centres, h.T, levels=levels, colors=colour, linestyles=style, linewidths=1.8)

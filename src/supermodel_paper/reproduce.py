@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from supermodel.jax_scope import compilation_cache
-from supermodel_paper import (
+from supermodel_paper import (  # noqa: F401  (each brings its experiments)
     chain_checks,
     closed_forms,
     combined_model,
@@ -33,61 +33,25 @@ from supermodel_paper import (
     transformations,
 )
 from supermodel_paper.figures import png_of, svg_of, write_atomically
-from supermodel_paper.numbers import Experiment, Number, Part, tally
+from supermodel_paper.numbers import Number, Part, tally
 from supermodel_paper.page import page
 from supermodel_paper.runs import PLANS, Runs
 from supermodel_paper.settings import FAST, FULL, Settings
+from supermodel_paper.table import EXPERIMENTS as BY_NAME
+from supermodel_paper.table import FIGURES as FIGURES
+from supermodel_paper.table import TABLE
 
 SCHEMA = 1
 
-EXPERIMENTS: tuple[Experiment, ...] = (  # in the paper's order
-    closed_forms.evidences,
-    prior_sensitivity.prior_width,
-    closed_forms.savage_dickey_ratios,
-    closed_forms.supermodel_condition,
-    precision.laws,
-    precision.binned_errors,
-    linear.figure_1,
-    closed_forms.selection,
-    linear.lahiri,
-    linear.figures_2_and_3,
-    linear.linear_p_of_alpha,
-    closed_forms.simpson,
-    combined_model.figure_4,
-    combined_model.enlarged_interval,
-    sine.figure_5,
-    sine.figure_6,
-    transformations.transformations,
-    reparametrisation.printed_form,
-    reparametrisation.figures_7_to_9,
-    reparametrisation.figure_10,
-    tanh_failure.figure_11,
-    chain_checks.sampling_checks,
-    sharing.companions,
-    sharing.layouts,
-    many_models.three_models,
-    model_averages.averages,
-    outlook.rao_blackwell,
-    outlook.products,
-    outlook.tempering_and_gradients,
-    costs.costs,
-    scaling.scaling,
-)
+Experiment = Callable[[Runs], Part]
+EXPERIMENTS: tuple[Experiment, ...] = tuple(BY_NAME[name] for name in TABLE)  # in the paper's order
 
 # In the order in which they are needed, for the thread that works ahead.
 JOBS: dict[str, Callable[[Runs], Any]] = {
     **{name: partial(Runs.planned, name=name) for name in PLANS},
-    **sharing.JOBS,
-    **many_models.JOBS,
-    **outlook.JOBS,
+    **costs.JOBS,
     "scaling": scaling.measure,
 }
-
-FIGURES = (
-    "prior_width", "precision_law", "cutoff", "figure_01", "figure_02", "figure_03", "alpha_line", "figure_04",
-    "blend_rao_blackwell", "figure_05", "figure_06", "figure_07", "figure_08", "figure_09", "figure_10", "figure_11",
-    "tanh_on_exact", "layouts", "three_models", "averages", "path", "costs", "scaling",
-)  # fmt: skip
 
 
 def main(fast: bool, out: Path, log: Callable[[str], Any] | None = None) -> int:
@@ -186,33 +150,17 @@ def table(numbers: Sequence[Number]) -> str:
     sign = {True: "yes", False: "NO", None: ""}
     rows = [("row", "quantity", "paper", "exact", "ours", "evaluations", "ours agrees", "paper holds")]
     for n in numbers:
-        paper = "" if n.paper is None else n.paper.text
-        cost = "" if n.evaluations in (None, 0) else f"{n.evaluations:,}"
-        rows.append(
-            (
-                n.row,
-                _cut(n.label, 74),
-                _cut(paper, 24),
-                n.shown_exact(),
-                n.shown(),
-                cost,
-                sign[n.agrees],
-                sign[n.paper_agrees],
-            )
-        )
-    widths = [max(len(r[i]) for r in rows) for i in range(8)]
-    right = {3, 4, 5}
-    lines = [
-        "  ".join(
-            c.rjust(w) if i in right else c.ljust(w) for i, (c, w) in enumerate(zip(r, widths, strict=True))
-        ).rstrip()
-        for r in rows
-    ]
+        paper = "" if n.paper is None else _cut(n.paper.text, 24)
+        cost = f"{n.evaluations:,}" if n.evaluations else ""
+        verdicts = sign[n.agrees], sign[n.paper_agrees]
+        rows.append((n.row, _cut(n.label, 74), paper, n.shown_exact(), n.shown(), cost, *verdicts))
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    sides = [str.rjust if i in (3, 4, 5) else str.ljust for i in range(8)]
+    lines = ["  ".join(side(c, w) for side, c, w in zip(sides, r, widths, strict=True)).rstrip() for r in rows]
     count = tally(numbers)
     lines.append(
-        f"\n{count['numbers']} numbers; {count['agree']} of {count['checked']} that can be checked agree with the "
-        f"exact value; "
-        f"{count['paper_agree']} of {count['paper']} values and statements of the paper hold."
+        f"\n{count['numbers']} numbers; {count['agree']} of {count['checked']} that can be checked agree with the exact "
+        f"value; {count['paper_agree']} of {count['paper']} values and statements of the paper hold."
     )
     return "\n".join(lines)
 

@@ -7,13 +7,14 @@ import pytest
 
 from supermodel import exact
 from supermodel.estimation.by_alpha.line_fit import line_fit
-from supermodel_paper import closed_forms, examples, nested_sampling, precision, prior_sensitivity, scaling, sine
+from supermodel_paper import closed_forms, nested_sampling, precision, prior_sensitivity, scaling, sine
 from supermodel_paper.linear import figure_1
 from supermodel_paper.numbers import Number, Part, Quoted, quoted, tally
 from supermodel_paper.reparametrisation import printed_form
 from supermodel_paper.reproduce import EXPERIMENTS, FIGURES
 from supermodel_paper.runs import Runs, alpha_draws
 from supermodel_paper.settings import FAST, FULL, TINY
+from supermodel_paper.supermodels import supermodel
 
 EXACT = (
     closed_forms.evidences, closed_forms.selection, closed_forms.supermodel_condition, closed_forms.simpson,
@@ -157,9 +158,7 @@ def test_a_likelihood_that_never_falls_on_one_side_still_peaks_where_it_is_fitte
     """With few samples the likelihood of ln B is flat to the right; even steps over all of it once missed the peak."""
     alpha = exact.ExponentialAlpha(-5.0, -4.0)
     rng = np.random.default_rng(8)
-    draws = alpha_draws(
-        examples.supermodel("linear", coordinate="exponential"), _by_inversion(alpha, rng.random(20_000))
-    )
+    draws = alpha_draws(supermodel("linear", coordinate="exponential"), _by_inversion(alpha, rng.random(20_000)))
     fit = line_fit(draws)
     top = -fit.details["grid"][np.argmax(fit.details["curve"])]
     assert top == pytest.approx(fit.log_bayes_factor("M2", "M1").value, abs=0.1 * fit.details["nominal"])
