@@ -17,7 +17,8 @@ from supermodel.engine.run import Run
 from supermodel.jax_scope import compilation_cache
 from supermodel.models.model import Model
 from supermodel.options import checked
-from supermodel.results.comparison import Comparison, Evidence, checked_odds
+from supermodel.results.comparison import Comparison, Evidence
+from supermodel.results.odds import checked_odds
 from supermodel.results.posterior import posteriors
 from supermodel.results.record import EdgeRecord
 

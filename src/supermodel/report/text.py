@@ -18,11 +18,9 @@ WIDTH = 100
 MOST_PARAMETERS = 12
 BLOCKS = " ▁▂▃▄▅▆▇█"
 WORDS = {
-    "ok": "OK: no check found a sign of trouble",
-    "caution": "CAUTION: usable, but read this",
-    "limit": "LIMIT: only a bound is known",
-    "fail": "FAIL: do not use this answer",
-}
+    "ok": "OK: no check found a sign of trouble", "caution": "CAUTION: usable, but read this",
+    "limit": "LIMIT: only a bound is known", "fail": "FAIL: do not use this answer",
+}  # fmt: skip
 
 
 def text(result: Comparison) -> str:

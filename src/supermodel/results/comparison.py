@@ -18,6 +18,7 @@ from supermodel.results import export
 from supermodel.results.averaging import Averaged, Predictions, averaged, predictions
 from supermodel.results.drivers import Drivers, Split, drivers, split
 from supermodel.results.fingerprint import fingerprint, versions
+from supermodel.results.odds import probabilities, probability_errors
 from supermodel.results.paths import paths
 from supermodel.results.posterior import ModelPosterior
 from supermodel.results.ranking import Matrix, Ranking, matrix_of, rank
@@ -103,19 +104,11 @@ class Comparison:
 
     def probabilities_for(self, prior_odds: Mapping[str, float]) -> dict[str, float]:
         """Posterior probabilities of the models for other prior odds."""
-        odds = checked_odds(prior_odds, self.names)
-        with np.errstate(divide="ignore", invalid="ignore"):  # odds of 0; an unknown evidence leaves all unknown
-            logs = self.evidences.values + np.log([odds[name] for name in self.names])
-            logs = logs - np.logaddexp.reduce(logs)
-        return {name: float(p) for name, p in zip(self.names, np.exp(logs), strict=True)}
+        return probabilities(self.evidences, prior_odds)
 
     def probability_errors(self, prior_odds: Mapping[str, float] | None = None) -> dict[str, float]:
-        r"""Standard errors of the probabilities: $\partial p_k / \partial \ln Z_j = p_k (\delta_{kj} - p_j)$."""
-        p = np.array(list(self.probabilities_for(prior_odds or self.prior_odds).values()))
-        slope = np.diag(p) - np.outer(p, p)
-        with np.errstate(invalid="ignore"):
-            variance = np.einsum("kj,ji,ki->k", slope, self.evidences.covariance, slope)
-        return {name: float(e) for name, e in zip(self.names, np.sqrt(np.maximum(variance, 0.0)), strict=True)}
+        """Standard errors of the probabilities."""
+        return probability_errors(self.evidences, prior_odds or self.prior_odds)
 
     def matrix(self) -> Matrix:
         """ln B of every model (row) against every other (column), best first, each with its joint error."""
@@ -293,17 +286,3 @@ class Evidence(Comparison):
     @property
     def error(self) -> float:
         return self.log_evidence().error
-
-
-def checked_odds(prior_odds: Mapping[str, float], names: tuple[str, ...]) -> dict[str, float]:
-    """Prior odds as probabilities, after checks."""
-    unknown, missing = set(prior_odds) - set(names), set(names) - set(prior_odds)
-    if unknown or missing:
-        raise SupermodelError(
-            f"prior odds are needed for exactly the models {', '.join(names)}; "
-            f"unknown {sorted(unknown)}, missing {sorted(missing)}."
-        )
-    values = np.array([float(prior_odds[name]) for name in names])
-    if not (np.all(np.isfinite(values)) and np.all(values >= 0) and values.sum() > 0):
-        raise SupermodelError(f"prior odds must be finite, not negative, and not all zero; got {dict(prior_odds)}.")
-    return dict(zip(names, values / values.sum(), strict=True))
