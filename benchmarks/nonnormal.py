@@ -12,8 +12,10 @@ from __future__ import annotations
 import argparse
 import json
 import math
+import os
 import queue
 import sys
+import threading
 import warnings
 from collections import Counter
 from pathlib import Path
@@ -157,8 +159,10 @@ def worker(kind: str, seeds: list[str], max_seconds: float) -> None:
     import jax
 
     from benchmarks.fire.programs import by_supermodel
+    from benchmarks.fire.worker import end_with
 
     warnings.simplefilter("ignore")
+    threading.Thread(target=end_with, args=(os.getppid(),), daemon=True).start()
     print(json.dumps({"ready": True}), flush=True)
     for seed in seeds:
         problem = draw(int(seed))
