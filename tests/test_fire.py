@@ -5,6 +5,8 @@ hierarchies, draws about the mode of the problem's own likelihood given the hype
 """
 
 import importlib.util
+import json
+import queue
 import sys
 from pathlib import Path
 
@@ -19,11 +21,12 @@ if importlib.util.find_spec("benchmarks") is None:
     sys.path.insert(0, str(ROOT))
 
 from benchmarks import nonnormal  # noqa: E402
-from benchmarks.fire import CATALOGUE, hierarchies  # noqa: E402
+from benchmarks.fire import CATALOGUE, hierarchies, table, trial  # noqa: E402
 from benchmarks.fire.cube import cube  # noqa: E402
 from benchmarks.fire.problem import normal  # noqa: E402
 from benchmarks.fire.programs import Answer  # noqa: E402
 from benchmarks.fire.quadrature import linear, moving_hermite, on_grid  # noqa: E402
+from benchmarks.fire.trial import Lines  # noqa: E402
 
 from supermodel.models.joint import Joint  # noqa: E402
 
@@ -203,3 +206,35 @@ def test_the_catalogue_holds_what_it_promises():
               "funnel_5d": -23.97, "plateau_peak": 0.168, "cauchy_10d": -55.32, "top_hat": -8.07, "cut_peak": -2.89}  # fmt: skip
     for name, value in quoted.items():
         assert CATALOGUE[name].truth == pytest.approx(value, abs=0.006)
+
+
+def test_a_process_that_hangs_is_ended():
+    code = "import time; print('noise'); print('{\"seed\": 3}', flush=True); time.sleep(60)"
+    lines = Lines([sys.executable, "-c", code])
+    try:
+        assert lines.next(30) == {"seed": 3}
+        with pytest.raises(queue.Empty):
+            lines.next(0.2)
+    finally:
+        lines.end()
+    assert lines.process.returncode is not None
+    assert lines.next(5) is None  # and its end is seen
+
+
+def test_the_table_counts_every_outcome(tmp_path):
+    def keep(program, kind, seed, value, level):
+        answer = Answer(value, 0.1, level, 1000, 2.0, -5.9915)
+        record = {"seed": seed, "problem": "cut_peak", "kind": kind, "program": program, **answer.asdict()}
+        path = trial.path_of(program, "cut_peak", kind, seed, tmp_path)
+        path.parent.mkdir(exist_ok=True)
+        path.write_text(json.dumps(record))
+
+    keep("supermodel", "traced", 0, -5.9, "ok")
+    keep("supermodel", "traced", 1, -8.0, "fail")
+    keep("supermodel", "traced", 2, -8.0, "ok")
+    keep("supermodel", "black", 0, np.nan, "none")
+    keep("dynesty", "traced", 0, -6.0, "ok")
+    page = table.page(tmp_path)
+    assert "| supermodel, traced | 3 | 1 (33%) | 1 (33%) | 1 (33%) | 0 (0%) | 1.0 k | 2 |" in page
+    assert "| cut_peak | an edge through the peak | -2.890 | ✓⚑✗ 1.0 k | – 1.0 k | ✓ 1.0 k |  |" in page
+    assert "Silently wrong where a peer is right: cut_peak." in page

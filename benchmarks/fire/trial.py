@@ -50,9 +50,10 @@ class Lines:
         threading.Thread(target=self._read, daemon=True).start()
 
     def _read(self) -> None:
-        for line in self.process.stdout:  # type: ignore[union-attr]
-            if line.startswith("{"):
-                self.lines.put(line)
+        with self.process.stdout as stdout:  # type: ignore[union-attr]
+            for line in stdout:
+                if line.startswith("{"):
+                    self.lines.put(line)
         self.lines.put(None)
 
     def next(self, seconds: float) -> dict | None:
