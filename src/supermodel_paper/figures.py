@@ -21,22 +21,13 @@ LIKELIHOOD = {
 }  # the axes of Figures 2, 3, 6, 8, 9
 
 STYLE: Any = {  # matplotlib types the names of its settings one by one
-    "figure.facecolor": PAPER,
-    "axes.facecolor": PAPER,
-    "savefig.facecolor": PAPER,
-    "axes.edgecolor": MUTED,
-    "axes.labelcolor": INK,
-    "text.color": INK,
-    "xtick.color": MUTED,
-    "ytick.color": MUTED,
-    "xtick.labelcolor": INK,
-    "ytick.labelcolor": INK,
-    "axes.linewidth": 0.8,
-    "axes.spines.top": False,
-    "axes.spines.right": False,
-    "axes.grid": False,
+    **dict.fromkeys(("figure.facecolor", "axes.facecolor", "savefig.facecolor"), PAPER),
+    **dict.fromkeys(("axes.labelcolor", "text.color", "xtick.labelcolor", "ytick.labelcolor"), INK),
+    **dict.fromkeys(("axes.edgecolor", "xtick.color", "ytick.color"), MUTED),
+    **dict.fromkeys(("axes.spines.top", "axes.spines.right", "axes.grid", "legend.frameon"), False),
+    **dict.fromkeys(("legend.fontsize", "xtick.labelsize", "ytick.labelsize"), 9.5),
+    **dict.fromkeys(("axes.linewidth", "grid.linewidth"), 0.8),
     "grid.color": RULE,
-    "grid.linewidth": 0.8,
     "axes.axisbelow": True,
     "font.family": "DejaVu Sans",
     "font.size": 10,
@@ -45,12 +36,8 @@ STYLE: Any = {  # matplotlib types the names of its settings one by one
     "axes.titlelocation": "left",
     "axes.titleweight": "bold",
     "lines.linewidth": 2.0,
-    "legend.frameon": False,
-    "legend.fontsize": 9.5,
     "svg.fonttype": "path",
     "axes.unicode_minus": True,
-    "xtick.labelsize": 9.5,
-    "ytick.labelsize": 9.5,
 }
 
 

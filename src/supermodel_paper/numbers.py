@@ -10,9 +10,11 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field
+from functools import cached_property
 from typing import Any
 
 from supermodel.estimation.estimate import Estimate
+from supermodel_paper.figures import svg_of
 
 SIGMAS = 3.0
 
@@ -145,6 +147,11 @@ class Picture:
     title: str
     caption: str
     figure: Any  # matplotlib.figure.Figure
+
+    @cached_property
+    def svg(self) -> str:
+        """Drawn once, for its own file and for the page."""
+        return svg_of(self.figure, self.name)
 
 
 @dataclass(frozen=True, eq=False)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import html
+import re
 import tomllib
 from collections.abc import Sequence
 from importlib import resources
@@ -13,14 +14,11 @@ from supermodel_paper.numbers import Number, Part, Picture, tally
 
 MARKS = {True: ("yes", "✓", "agrees"), False: ("no", "✗", "differs"), None: ("none", "–", "nothing to compare with")}
 CRITERION = (
-    "Ours <b>agrees</b> if it lies within three of its errors of the exact value (by chance one number in 370 does "
-    "not), within the stated "
-    "digits where it has no sampling error, or inside the bounds where only an inequality is claimed. The paper's "
-    "value <b>holds</b> if "
-    "the exact value lies within its own errors. Natural logarithms; ℓ = ln B₂₁ = ln Z₂ − ln Z₁; weight 1 is wholly "
-    "M₁. One likelihood "
-    "evaluation is one run of one model at one point. The paper prints no data: both data sets are stand-ins with "
-    "every feature it states."
+    "Ours <b>agrees</b> if it lies within three of its errors of the exact value (by chance one number in 370 does not), "
+    "within the stated digits where it has no sampling error, or inside the bounds where only an inequality is claimed. "
+    "The paper's value <b>holds</b> if the exact value lies within its own errors. Natural logarithms; ℓ = ln B₂₁ = "
+    "ln Z₂ − ln Z₁; weight 1 is wholly M₁. One likelihood evaluation is one run of one model at one point. The paper "
+    "prints no data: both data sets are stand-ins with every feature it states."
 )
 QUOTED_ROWS = ("D8", "D9", "S3", "S4", "F5", "F6", "F11", "A1")
 
@@ -52,8 +50,7 @@ def _resource(name: str) -> str:
 def _head(numbers: Sequence[Number], facts: dict[str, Any]) -> str:
     count = tally(numbers)
     lengths = {
-        "fast": "This is the fast run, of fewer steps (listed at the end); the full run has the paper's own step "
-        "counts.",
+        "fast": "This is the fast run, of fewer steps (listed at the end); the full run has the paper's own counts.",
         "full": "All runs have the paper's own step counts.",
     }.get(facts["settings"], "A tiny run, for tests of the machinery only.")
     cards = (
@@ -64,26 +61,18 @@ def _head(numbers: Sequence[Number], facts: dict[str, Any]) -> str:
     )
     shown = "".join(f'<div class="card"><b>{a}</b>{b}</div>' for a, b in cards)
     return (
-        "<h1>“Bayes Factors via Savage-Dickey Supermodels”, every experiment repeated</h1><p>Mootoovaloo, Bassett "
-        "and Kunz propose "
-        "to embed two models in one supermodel and to read the Bayes factor off the posterior of the parameter α "
-        "that joins them. "
-        f"This page repeats each of their figures and numbers, beside exact values. {html.escape(lengths)}</p>"
+        "<h1>“Bayes Factors via Savage-Dickey Supermodels”, every experiment repeated</h1><p>Mootoovaloo, Bassett and "
+        "Kunz propose to embed two models in one supermodel and to read the Bayes factor off the posterior of the "
+        "parameter α that joins them. This page repeats each of their figures and numbers, beside exact values. "
+        f"{html.escape(lengths)}</p>"
         f'<div class="cards">{shown}</div><p class="small">{CRITERION}</p>'
     )
 
 
 def _quoted(numbers: Sequence[Number]) -> str:
-    chosen = [
-        n
-        for n in numbers
-        if n.paper is not None
-        and n.paper.value is not None
-        and n.row in QUOTED_ROWS
-        and "law" not in n.label
-        and "ratio" not in n.label
-    ]
-    chosen += [n for n in numbers if n.row == "F11" and n.paper is not None and "3.59" in n.paper.text]
+    said = [(n, n.paper) for n in numbers if n.paper is not None and n.row in QUOTED_ROWS]
+    chosen = [n for n, paper in said if paper.value is not None and not re.search("law|ratio", n.label)]
+    chosen += [n for n, paper in said if n.row == "F11" and "3.59" in paper.text]
     return f"<h2 id='glance'>The Bayes factors that the paper quotes</h2>{_table(chosen, remarks=False)}"
 
 
@@ -124,15 +113,10 @@ def _part(i: int, part: Part) -> str:
 
 
 def _picture(picture: Picture) -> str:
-    svg = figures.svg_of(picture.figure, picture.name)
+    svg = picture.svg
     # The neutral colours become those of the reader's theme; the others are chosen to be seen on both.
-    for colour, name in (
-        (figures.INK, "ink"),
-        (figures.MUTED, "muted"),
-        (figures.RULE, "rule"),
-        (figures.PAPER, "paper"),
-    ):
-        svg = svg.replace(colour, f"var(--{name})")
+    for name in ("INK", "MUTED", "RULE", "PAPER"):
+        svg = svg.replace(getattr(figures, name), f"var(--{name.lower()})")
     svg = svg.replace("<svg ", f'<svg role="img" aria-label="{html.escape(picture.title)}" ', 1)
     wide = ' class="wide"' if picture.figure.get_figwidth() > 8 else ""
     return (
@@ -143,9 +127,8 @@ def _picture(picture: Picture) -> str:
 
 def _table(numbers: Sequence[Number], remarks: bool = True) -> str:
     head = (
-        "<tr><th>row</th><th>quantity</th><th>paper</th><th class='n'>exact</th><th class='n'>ours</th><th "
-        "class='n'>evaluations</th>"
-        "<th>ours</th><th>paper</th></tr>"
+        "<tr><th>row</th><th>quantity</th><th>paper</th><th class='n'>exact</th><th class='n'>ours</th>"
+        "<th class='n'>evaluations</th><th>ours</th><th>paper</th></tr>"
     )
     rows = "".join(_row(n, remarks) for n in numbers)
     return f"<div class='scroll'><table><thead>{head}</thead><tbody>{rows}</tbody></table></div>"
@@ -153,13 +136,12 @@ def _table(numbers: Sequence[Number], remarks: bool = True) -> str:
 
 def _row(n: Number, remarks: bool) -> str:
     paper = html.escape(n.paper.text) if n.paper is not None else ""
-    cost = "" if n.evaluations in (None, 0) else f"{n.evaluations:,}".replace(",", " ")
+    cost = f"{n.evaluations:,}".replace(",", " ") if n.evaluations else ""
     has = " class='has'" if n.remark and remarks else ""
     row = (
-        f"<tr{has}><td class='row'>{n.row}</td><td>{html.escape(n.label)}</td><td>{paper}</td><td "
-        f"class='n'>{html.escape(n.shown_exact())}</td>"
-        f"<td class='n'>{html.escape(n.shown())}</td><td "
-        f"class='n'>{cost}</td>{_mark(n.agrees)}{_mark(n.paper_agrees)}</tr>"
+        f"<tr{has}><td class='row'>{n.row}</td><td>{html.escape(n.label)}</td><td>{paper}</td>"
+        f"<td class='n'>{html.escape(n.shown_exact())}</td><td class='n'>{html.escape(n.shown())}</td>"
+        f"<td class='n'>{cost}</td>{_mark(n.agrees)}{_mark(n.paper_agrees)}</tr>"
     )
     return row + (f"<tr class='why'><td></td><td colspan='7'>{html.escape(n.remark)}</td></tr>" if has else "")
 
@@ -170,16 +152,12 @@ def _mark(verdict: bool | None) -> str:
 
 
 def _foot(facts: dict[str, Any]) -> str:
-    notes = (
-        f"<p class='small'>Steps of the runs, over all chains: {html.escape(facts['steps'])}.</p>"
-        if facts["steps"]
-        else ""
-    )
-    notes += "".join(f"<p class='small'>{html.escape(note)}</p>" for note in facts["notes"])
+    steps = [f"Steps of the runs, over all chains: {facts['steps']}."] if facts["steps"] else []
+    notes = "".join(f"<p class='small'>{html.escape(note)}</p>" for note in [*steps, *facts["notes"]])
     versions = ", ".join(f"{name} {version}" for name, version in facts["versions"].items())
+    option = " --fast" if facts["settings"] == "fast" else ""
     return (
-        f"<h2>How this page was made</h2>{notes}<p class='small'>supermodel "
-        f"reproduce{' --fast' if facts['settings'] == 'fast' else ''}; "
-        f"seed {facts['seed']}; {html.escape(versions)}. numbers.json beside this page has every value; figures/ has "
-        f"every figure as PNG and SVG.</p>"
+        f"<h2>How this page was made</h2>{notes}<p class='small'>supermodel reproduce{option}; seed {facts['seed']}; "
+        f"{html.escape(versions)}. numbers.json beside this page has every value; figures/ has every figure as PNG and "
+        "SVG.</p>"
     )

@@ -32,7 +32,7 @@ from supermodel_paper import (  # noqa: F401  (each brings its experiments)
     tanh_failure,
     transformations,
 )
-from supermodel_paper.figures import png_of, svg_of, write_atomically
+from supermodel_paper.figures import png_of, write_atomically
 from supermodel_paper.numbers import Number, Part, tally
 from supermodel_paper.page import page
 from supermodel_paper.runs import PLANS, Runs
@@ -122,7 +122,7 @@ def write(parts: Sequence[Part], facts: dict[str, Any], out: Path) -> None:
     pictures.mkdir(parents=True, exist_ok=True)
     for picture in (p for part in parts for p in part.pictures):
         write_atomically(pictures / f"{picture.name}.png", png_of(picture.figure))
-        write_atomically(pictures / f"{picture.name}.svg", svg_of(picture.figure, picture.name))
+        write_atomically(pictures / f"{picture.name}.svg", picture.svg)
     write_atomically(
         out / "numbers.json", json.dumps(document(parts, facts), indent=1, ensure_ascii=False, allow_nan=False)
     )
