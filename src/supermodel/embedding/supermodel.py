@@ -22,6 +22,7 @@ from typing import Any
 import numpy as np
 
 from supermodel.embedding import coordinate as coordinates
+from supermodel.embedding.combine import weighted
 from supermodel.embedding.companions import Companions
 from supermodel.embedding.coordinate import Coordinate, Ladder, Line
 from supermodel.embedding.warp import Warp
@@ -222,8 +223,7 @@ class Supermodel:
         tilted = log_joints + self.tilt
         if self.combine == "mixture":
             return logsumexp(tilted, axis=-1, b=weights)
-        # 0 * (-inf) is 0 here: a model of weight zero has no say.
-        return jnp.sum(jnp.where(weights > 0, weights * jnp.where(weights > 0, tilted, 0.0), 0.0), axis=-1)
+        return weighted(jnp, weights, tilted)
 
     def log_blend(self, weights: Any, predictions: Any, log_extended_priors: Any) -> Any:
         r"""$\ln J(u; w)$ of a blend, from stored predictions."""

@@ -11,6 +11,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from supermodel.embedding.combine import weighted
 from supermodel.embedding.coordinate import Coordinate, Hats, Ladder, Line
 from supermodel.embedding.supermodel import Supermodel
 from supermodel.errors import SupermodelError
@@ -19,7 +20,6 @@ from supermodel.models.noise import Gaussian
 from supermodel.sampling.draws import Draws
 
 CHUNK = 3_000_000  # numbers held at once
-IMPOSSIBLE = -1e290  # stands for ln 0, so that a weight of zero times it is zero and not NaN
 
 
 class Record(NamedTuple):
@@ -108,7 +108,7 @@ def log_combined(supermodel: Supermodel, record: Record, weights: np.ndarray) ->
     if supermodel.combine == "mixture":
         return _log_mixed(record.tilted, w)
     if not supermodel.is_blend:
-        return _linear(record.tilted, w)
+        return weighted(np, w, record.tilted[:, None, :])
     return _blended(supermodel, record, w) + w @ supermodel.tilt + _log_mixed_priors(record.log_priors, w)
 
 
@@ -131,12 +131,6 @@ def _log_sum_of(logs: np.ndarray, log_w: np.ndarray) -> np.ndarray:
     for k in range(1, logs.shape[-1]):
         total = np.logaddexp(total, logs[:, None, k] + log_w[..., k])
     return total
-
-
-def _linear(logs: np.ndarray, w: np.ndarray) -> np.ndarray:
-    finite = np.where(np.isneginf(logs), IMPOSSIBLE, logs)
-    product = finite @ w[0].T if len(w) == 1 else (w @ finite[:, :, None])[..., 0]
-    return np.where(product < IMPOSSIBLE * 1e-20, -np.inf, product)
 
 
 def _blended(supermodel: Supermodel, record: Record, w: np.ndarray) -> np.ndarray:

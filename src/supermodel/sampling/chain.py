@@ -13,8 +13,9 @@ import numpy as np
 
 from supermodel.jax_scope import in_float64
 from supermodel.sampling import metropolis, starts, tempered, warmup
+from supermodel.sampling.blocks import Record
 from supermodel.sampling.draws import Draws
-from supermodel.sampling.metropolis import Record, State, Tally, Tuning
+from supermodel.sampling.metropolis import State, Tally, Tuning
 from supermodel.sampling.target import Target, Terms
 
 KEPT = ("alpha", "position", "log_joints")  # of a record: the target's level, the others are only its ladder

@@ -46,19 +46,12 @@ class Draws:
 
     def thin(self, step: int) -> Draws:
         """Every `step`-th draw."""
-        return self._take(np.s_[:, ::step])
-
-    def discard(self, n: int) -> Draws:
-        """All but the first `n` draws of each chain."""
-        return self._take(np.s_[:, n:])
-
-    def _take(self, where) -> Draws:
         return replace(
             self,
-            alpha=self.alpha[where],
-            log_joints=self.log_joints[where],
-            position=self.position[where],
-            predictions=None if self.predictions is None else self.predictions[where],
+            alpha=self.alpha[:, ::step],
+            log_joints=self.log_joints[:, ::step],
+            position=self.position[:, ::step],
+            predictions=None if self.predictions is None else self.predictions[:, ::step],
         )
 
     def parameters(self) -> dict[str, np.ndarray]:

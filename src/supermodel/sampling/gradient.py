@@ -13,9 +13,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from supermodel.embedding.combine import rung_given
 from supermodel.embedding.warp import from_covariance
 from supermodel.errors import ModelError
-from supermodel.sampling.metropolis import Record
+from supermodel.sampling.blocks import Block, Record, compiled_block
 from supermodel.sampling.target import Target, Terms
 
 TRAJECTORY = 0.5 * math.pi  # of HMC, in standard deviations: a quarter of a period decorrelates a Gaussian
@@ -86,7 +87,7 @@ class GradientSampler:
         self.target, self.kind, self.size = target, kind, size
         self.alpha_map = AlphaMap(target)
         self.kernel = (blackjax.nuts if kind == "nuts" else blackjax.hmc).build_kernel()
-        self.block = jax.jit(self._block)
+        self.run: Block = compiled_block(self._fresh, self._step, self._record, size)
         self.start = jax.jit(self._start)
 
     # -- density --------------------------------------------------------------------------------------------------
@@ -132,11 +133,12 @@ class GradientSampler:
     def _step_one(self, key, rung, hmc, tuning: GradientTuning):
         import blackjax
         import jax
+        import jax.numpy as jnp
 
         key_rung, key_jitter, key_move = jax.random.split(key, 3)
         if rung is not None:
             densities = self.target.rung_log_densities(self.target.terms(hmc.position))
-            rung = jax.random.categorical(key_rung, densities)
+            rung = rung_given(jnp, jax.random.uniform(key_rung), densities)
         density = functools.partial(self.log_density, rung=rung)
         if rung is not None:
             hmc = blackjax.hmc.init(hmc.position, density)
@@ -150,29 +152,11 @@ class GradientSampler:
 
     # -- blocks ---------------------------------------------------------------------------------------------------
 
-    def _block(self, state: GradientState, tuning: GradientTuning, key, n, thin):
-        """`n` records (at most `size`), `thin` steps before each; `tally` starts anew."""
-        import jax
+    def _fresh(self, state: GradientState) -> GradientState:
         import jax.numpy as jnp
-        from jax import lax
 
         zero = jnp.zeros((), int)
-        state = state._replace(acceptance=jnp.zeros(()), n_gradients=zero, divergent=zero)
-        empty = jax.eval_shape(self._record, state)
-        records = jax.tree.map(lambda x: jnp.zeros((self.size, *x.shape), x.dtype), empty)
-
-        def advance(i, carry):
-            state, records = carry
-            state = lax.fori_loop(0, thin, lambda _, s: self._step(s, tuning, key), state)
-            return state, jax.tree.map(lambda all_, one: all_.at[i].set(one), records, self._record(state))
-
-        return lax.fori_loop(0, n, advance, (state, records))
-
-    def run(self, state: GradientState, tuning: GradientTuning, key, n: int, thin: int) -> tuple[GradientState, Record]:
-        import jax
-
-        state, records = self.block(state, tuning, key, n, thin)
-        return state, jax.tree.map(lambda x: np.asarray(x)[:n], records)
+        return state._replace(acceptance=jnp.zeros(()), n_gradients=zero, divergent=zero)
 
     def _record(self, state: GradientState) -> Record:
         """The draw as Metropolis keeps it; the models run once more here, and are counted."""

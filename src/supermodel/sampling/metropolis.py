@@ -12,11 +12,12 @@ from __future__ import annotations
 
 import functools
 import math
-from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
 
+from supermodel.embedding.combine import rung_given
+from supermodel.sampling.blocks import Block, Record, compiled_block
 from supermodel.sampling.target import Target, Terms
 
 
@@ -48,15 +49,6 @@ class State(NamedTuple):
     log_density: Any  # (T, C)
     step: Any
     tally: Tally
-
-
-class Record(NamedTuple):
-    """One recorded draw of all chains: what a block returns, with the draws first."""
-
-    alpha: Any  # (T, C), ...
-    position: Any  # (T, C, D)
-    log_joints: Any  # (T, C, K)
-    predictions: Any = None  # (C, K, n_data): the target's level of a blend
 
 
 def initial_state(target: Target, alpha, position, tuning: Tuning, terms: Terms | None = None) -> State:
@@ -170,13 +162,10 @@ def _alpha_step(target: Target, step, luck: Chance):
 
 def _draw_rung(target: Target, state: State, tuning: Tuning, luck: Chance) -> State:
     """A Gibbs draw of the rung: its probabilities follow from the kept terms."""
-    import jax
     import jax.numpy as jnp
 
     densities = target.rung_log_densities(state.terms, _column(tuning.betas))
-    cumulative = jnp.cumsum(jax.nn.softmax(densities, axis=-1), axis=-1)
-    # Against the last sum, not 1: rounding must not leave a gap above the last rung.
-    rung = (luck.uniforms[1][..., None] * cumulative[..., -1:] >= cumulative).sum(-1).astype(state.alpha.dtype)
+    rung = rung_given(jnp, luck.uniforms[1], densities).astype(state.alpha.dtype)
     density = jnp.take_along_axis(densities, rung[..., None], -1)[..., 0]
     tally = state.tally._replace(alpha_accepted=state.tally.alpha_accepted + 1.0)
     return state._replace(alpha=rung, log_density=density, tally=tally)
@@ -228,8 +217,6 @@ def _choose(accept, new: State, old: State, tally: Tally) -> State:
 
 # -- blocks of steps ------------------------------------------------------------------------------------------------
 
-Block = Callable[[State, Tuning, Any, int, int], tuple[State, Record]]
-
 
 def make_block(target: Target, size: int) -> Block:
     """`block(state, tuning, key, n, thin)`: n records (at most `size`), `thin` steps before each."""
@@ -238,32 +225,15 @@ def make_block(target: Target, size: int) -> Block:
 
 @functools.lru_cache(maxsize=8)
 def _compiled_block(target: Target, size: int) -> Block:
-    """The whole block as one compiled loop. `n` and `thin` are arguments too, so it is compiled once."""
-    import jax
-    from jax import lax
-
-    def step(tuning, key, state):
+    def step(state, tuning, key):
         luck, proposal = propose(target, state, tuning, key)
         return settle(target, state, tuning, luck, proposal, target.terms(proposal))
 
-    def advance(i, carry, tuning, key, thin):
-        state, records = carry
-        state = lax.fori_loop(0, thin, lambda _, s: step(tuning, key, s), state)
-        return state, jax.tree.map(lambda all_, one: all_.at[i].set(one), records, record(target, state))
+    return compiled_block(functools.partial(_fresh, target), step, functools.partial(record, target), size)
 
-    def block(state, tuning, key, n, thin):
-        state = state._replace(tally=_no_tally(state.position.shape[0], target.n_models))
-        empty = jax.eval_shape(functools.partial(record, target), state)
-        records = jax.tree.map(lambda x: jax.numpy.zeros((size, *x.shape), x.dtype), empty)
-        return lax.fori_loop(0, n, functools.partial(advance, tuning=tuning, key=key, thin=thin), (state, records))
 
-    compiled = jax.jit(block)
-
-    def run(state, tuning, key, n, thin):
-        state, records = compiled(state, tuning, key, n, thin)
-        return state, jax.tree.map(lambda x: np.asarray(x)[:n], records)
-
-    return run
+def _fresh(target: Target, state: State) -> State:
+    return state._replace(tally=_no_tally(state.position.shape[0], target.n_models))
 
 
 def record(target: Target, state: State) -> Record:
@@ -284,7 +254,7 @@ def _python_block(target: Target, state: State, tuning: Tuning, key, n: int, thi
     import jax
 
     propose_, settle_ = _compiled_steps(target)
-    state = state._replace(tally=_no_tally(state.position.shape[0], target.n_models))
+    state = _fresh(target, state)
     records = []
     for _ in range(n):
         for _ in range(thin):

@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from supermodel.embedding.combine import times
 from supermodel.embedding.supermodel import Supermodel
 from supermodel.errors import ModelError
 from supermodel.jax_scope import in_float64
@@ -119,9 +120,8 @@ class Target:
         if betas is None:
             return self.coordinate.log_prior(alpha) + self._combined(self.coordinate.weights(alpha), terms)
         base, rest = self.parts(alpha, terms)
-        # 0 * (-inf) is 0: at infinite temperature the likelihood has no say, not even an impossible one.
-        tempered = jnp.where(betas > 0, jnp.where(betas > 0, betas, 1.0) * rest, 0.0)
-        return self.coordinate.log_prior(alpha) + base + tempered
+        # At infinite temperature the likelihood has no say, not even an impossible one.
+        return self.coordinate.log_prior(alpha) + base + times(jnp, betas, rest)
 
     def _combined(self, weights, terms: Terms):
         import jax

@@ -8,7 +8,8 @@ from typing import Any
 import numpy as np
 
 from supermodel.embedding.warp import from_covariance
-from supermodel.sampling.metropolis import Block, Record, State, Tuning
+from supermodel.sampling.blocks import Block, Record
+from supermodel.sampling.metropolis import State, Tuning
 from supermodel.sampling.target import Target
 
 ROUNDS = 20
