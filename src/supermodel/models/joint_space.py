@@ -15,6 +15,7 @@ import numpy as np
 
 from supermodel.errors import ModelError, PriorError
 from supermodel.jax_scope import in_float64
+from supermodel.models.space import check_names
 
 
 @dataclass(frozen=True)
@@ -110,12 +111,7 @@ class JointSpace:
     @in_float64
     def unconstrain(self, values: Mapping[str, Any]) -> np.ndarray:
         """The point whose values are `values`."""
-        missing, unknown = set(self.names) - set(values), set(values) - set(self.names)
-        if missing or unknown:
-            raise ModelError(
-                f"values are needed for exactly {sorted(self.names)}; missing {sorted(missing)}, unknown "
-                f"{sorted(unknown)}."
-            )
+        check_names(self.names, values)
         if self.to_points is None:
             raise ModelError(
                 "values of this model cannot be turned into unconstrained coordinates: it was given as a transform "

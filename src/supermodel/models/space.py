@@ -12,6 +12,15 @@ from supermodel.jax_scope import in_float64
 from supermodel.models.priors import Prior, as_prior
 
 
+def check_names(names: Sequence[str], values: Mapping[str, Any]) -> None:
+    """Refuse values that are not of exactly these parameters."""
+    missing, unknown = set(names) - set(values), set(values) - set(names)
+    if missing or unknown:
+        raise ModelError(
+            f"values are needed for exactly {sorted(names)}; missing {sorted(missing)}, unknown {sorted(unknown)}."
+        )
+
+
 class Space:
     r"""Names, priors and places: $x \in R^d \leftrightarrow \{name: value\}$, with $\ln \pi(x)$ normalised in $x$."""
 
@@ -54,11 +63,7 @@ class Space:
     @in_float64
     def unconstrain(self, values: Mapping[str, Any]) -> np.ndarray:
         """The point whose values are `values`."""
-        missing, unknown = set(self.names) - set(values), set(values) - set(self.names)
-        if missing or unknown:
-            raise ModelError(
-                f"values are needed for exactly {sorted(self.names)}; missing {sorted(missing)}, unknown {sorted(unknown)}."
-            )
+        check_names(self.names, values)
         parts = [np.asarray(prior.unconstrain(values[name])) for name, prior in self.priors.items()]
         return np.concatenate(parts) if parts else np.zeros(0)
 
