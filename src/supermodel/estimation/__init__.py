@@ -2,7 +2,6 @@
 
 from supermodel.estimation.by_alpha.averages import Average as Average
 from supermodel.estimation.by_alpha.averages import averaged as averaged
-from supermodel.estimation.by_alpha.averages import model_weights as model_weights
 from supermodel.estimation.by_alpha.counts import counts as counts
 from supermodel.estimation.by_alpha.endpoints import histogram as histogram
 from supermodel.estimation.by_alpha.endpoints import kde as kde

@@ -1,6 +1,6 @@
 """A comparison as a file and back: everything but the models' code, to the bit.
 
-Groups of the netCDF file: `comparison` (evidences), `posterior_0...` (weighted draws), `edge_0...` (records), `data`
+Groups of the netCDF file: `comparison` (evidences), `posterior_0...` (weighted draws), `edge_0...` or `chain` (records), `data`
 (where it is a mapping of arrays). Names, settings and priors are JSON attributes. Priors of known families come back as
 densities, so that prior sensitivity works on a loaded result; others come back as descriptions.
 """
@@ -23,13 +23,14 @@ from supermodel.models.priors import Bijected, as_prior
 from supermodel.results.comparison import SCHEMA, Comparison
 from supermodel.results.export import plain
 from supermodel.results.posterior import ModelPosterior
-from supermodel.results.record import EdgeRecord
+from supermodel.results.record import ChainRecord, EdgeRecord
 from supermodel.results.storage import load_arrays, save_arrays
 from supermodel.verdict.verdict import Reason, Verdict
 
 KIND = "comparison"
 POSTERIOR = ("log_weights", "log_likelihood", "log_prior", "chain")
 EDGE = ("table", "log_prior", "rung", "log_joints")
+CHAIN = ("weights", "log_shares", "grid", "density")
 
 
 @dataclass(frozen=True)
@@ -55,6 +56,8 @@ def save(result: Comparison, path: str | os.PathLike[str]) -> None:
         groups[f"posterior_{k}"] = arrays | {f"parameter_{i}": v for i, v in enumerate(posterior.parameters.values())}
     for e, edge in enumerate(result.edges):
         groups[f"edge_{e}"] = {label: getattr(edge, label) for label in EDGE}
+    if result.chain is not None:
+        groups["chain"] = {label: getattr(result.chain, label) for label in CHAIN}
     columns = _columns(result.data)
     if columns is not None:
         groups["data"] = {f"column_{i}": v for i, v in enumerate(columns.values())}
@@ -65,6 +68,7 @@ def save(result: Comparison, path: str | os.PathLike[str]) -> None:
         "parameters": [list(result.posteriors[name].parameters) for name in result.names],
         "records": [result.posteriors[name].record for name in result.names],
         "edges": [[edge.first, edge.second, plain(edge.report)] for edge in result.edges],
+        "chain": None if result.chain is None else [result.chain.is_discrete, plain(result.chain.report)],
         "columns": None if columns is None else list(columns),
         "absolute": result.evidences.absolute,
         "details": plain(result.evidences.details),
@@ -120,8 +124,15 @@ def load(path: str | os.PathLike[str], models: Mapping[str, Any] | None = None) 
         versions=attrs["versions"],
         fingerprints=attrs["fingerprints"],
         schema=attrs["schema"],
+        chain=_chain(names, groups, attrs.get("chain")),
     )
     return result
+
+
+def _chain(names: tuple[str, ...], groups: Mapping[str, Any], row: list | None) -> ChainRecord | None:
+    if row is None:
+        return None
+    return ChainRecord(names, *(groups["chain"][label] for label in CHAIN), *row)
 
 
 def _posterior(

@@ -27,7 +27,7 @@ class ModelPosterior:
     log_likelihood: np.ndarray  # (n,)
     log_prior: np.ndarray  # (n,), in unconstrained coordinates
     chain: np.ndarray  # (n,): which chain a draw comes from
-    record: int = -1  # which record of the comparison the draws are those of, in its order; -1: of none
+    record: int = -1  # which edge of the comparison the draws are those of, in its order; -1: of none
 
     @property
     def weights(self) -> np.ndarray:
@@ -83,10 +83,10 @@ class ModelPosterior:
         return np.minimum(np.searchsorted(steps, points), len(steps) - 1)
 
 
-def posteriors(models: Mapping[str, Any], records: Sequence[Draws]) -> dict[str, ModelPosterior]:
-    """The posterior of every model, each from the record that tells most about it."""
+def posteriors(models: Mapping[str, Any], records: Sequence[Draws], first: int = 0) -> dict[str, ModelPosterior]:
+    """The posterior of every model, each from the record that tells most about it; records are numbered from `first`."""
     found: dict[str, ModelPosterior] = {}
-    for i, draws in enumerate(records):
+    for i, draws in enumerate(records, first):
         pooled = log_pooled(draws).ravel()
         for k, name in enumerate(draws.names):
             if name in models:
@@ -107,9 +107,9 @@ def _from_record(draws: Draws, k: int, pooled: np.ndarray, parameters: list[str]
         else supermodel.warps[k].points(u[:, supermodel.places[k]])
     )
     log_weights = log_joint - pooled
-    log_weights -= np.logaddexp.reduce(log_weights)
     log_prior, values = joint.space.log_prior_at(x), joint.space.values_at(x)
-    with np.errstate(invalid="ignore"):
+    with np.errstate(invalid="ignore"):  # a model that is impossible at all draws has no posterior: its weights are NaN
+        log_weights = log_weights - np.logaddexp.reduce(log_weights)
         log_likelihood = log_joint - log_prior - _log_rest(draws, k, u)
     log_likelihood = np.where(np.isneginf(log_joint), -np.inf, log_likelihood)
     chain = np.repeat(np.arange(draws.n_chains), draws.n_draws)

@@ -49,7 +49,7 @@ def split_rhat(x: np.ndarray, rank_normalized: bool = False) -> float:
 class Thinning:
     r"""What the paper's rule (raise the step until $\tau < 10$) keeps, and what it hides.
 
-    Treating the kept draws as independent claims an error too small by `understatement` $= \sqrt\tau$.
+    Treating the kept draws as independent claims an error too small by $\sqrt\tau$.
     """
 
     step: int
@@ -57,11 +57,6 @@ class Thinning:
     kept: int  # the number of draws that are claimed to be independent
     effective: float  # the number of independent draws that they are worth
     is_reached: bool
-
-    @property
-    def understatement(self) -> float:
-        """True error over claimed error."""
-        return math.sqrt(self.kept / self.effective)
 
 
 def thinning(x: Draws | np.ndarray, limit: float = 10.0) -> Thinning:

@@ -51,8 +51,8 @@ class Report:
         return abs(self.value - self.second_value) / scale if scale > 0 else 0.0
 
     def figures(self) -> dict[str, float]:
-        """All numbers, as a file keeps them."""
-        return {k: float(v) for k, v in vars(self).items() if not isinstance(v, str)}
+        """All numbers that the method has, as a file keeps them."""
+        return {k: float(v) for k, v in vars(self).items() if not isinstance(v, str) and v == v}
 
 
 def examine(draws: Draws) -> Report:

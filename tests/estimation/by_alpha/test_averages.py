@@ -6,7 +6,7 @@ import pytest
 
 from exact_draws import coordinates, example, is_calibrated, shifted
 from supermodel.errors import SupermodelError
-from supermodel.estimation.by_alpha.averages import averaged, model_weights
+from supermodel.estimation.by_alpha.averages import averaged, log_model_weights
 
 PAIR = example()
 CASES = {
@@ -80,8 +80,8 @@ def test_a_model_of_no_weight_does_no_harm(size, rng):
 
 def test_equal_weights_where_the_run_had_the_odds(rng):
     draws = PAIR.draws(PAIR.supermodel("index", coordinates.index(2, np.log([0.25, 0.75]))), rng, 2, 100)
-    assert np.allclose(model_weights(draws, [1.0, 3.0]), 1 / 200)
-    assert not np.allclose(model_weights(draws, [3.0, 1.0]), 1 / 200)
+    assert np.allclose(np.exp(log_model_weights(draws, [1.0, 3.0])).sum(axis=-1), 1 / 200)
+    assert not np.allclose(np.exp(log_model_weights(draws, [3.0, 1.0])).sum(axis=-1), 1 / 200)
 
 
 def test_vectors_and_refusals(rng):

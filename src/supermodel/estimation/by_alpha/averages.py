@@ -33,17 +33,12 @@ class Average:
     effective_size: float  # 1/sum w^2: what the weighting leaves, correlation apart
 
 
-def model_weights(draws: Draws, prior_odds: Odds = None) -> np.ndarray:
-    """Weights (chains, draws) of sum 1 that make the positions draws of the model-averaged posterior at `prior_odds`.
-
-    Trust them while `diagnostics.pareto_k(ln weights)` is below 0.7: odds that favour a model which the run hardly
-    visited put all weight on a few draws.
-    """
-    return np.exp(logsumexp(log_model_weights(draws, prior_odds), axis=-1))
-
-
 def log_model_weights(draws: Draws, prior_odds: Odds = None) -> np.ndarray:
-    r"""$\ln(q_k J_k/\bar J)$, normalised: (chains, draws, K). On a `product` path $\bar J$ is that of `mbar`."""
+    r"""$\ln(q_k J_k/\bar J)$, normalised: (chains, draws, K). On a `product` path $\bar J$ is that of `mbar`.
+
+    Trust them while `diagnostics.pareto_k` of them is below 0.7: odds that favour a model which the run hardly visited
+    put all weight on a few draws.
+    """
     with np.errstate(divide="ignore"):
         log_odds = np.log(_odds(draws, prior_odds))
     logs = draws.log_joints + log_odds - log_pooled(draws)[..., None]
