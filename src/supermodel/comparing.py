@@ -127,7 +127,7 @@ def _of_engine(run: Run) -> dict[str, Any]:
 def _of_recipe(run: Recipe) -> dict[str, Any]:
     return {
         "verdict": run.verdict(),
-        "posteriors": posteriors(run.models, [run.draws], first=-1),
+        "posteriors": posteriors(run.models, [run.draws]),
         "edges": (),
         "chain": run.record(),
         "settings": {"target_error": run.goals.target_error, "ended": run.ended, "method": run.combine},

@@ -170,7 +170,7 @@ def test_every_plot_of_the_record_is_drawn(short, method):
 
     result = sm.compare(pair(), **{**OPTIONS, "method": method, "max_seconds": 1e-6})
     for draw in (plots.alpha, plots.trace, plots.crossings):
-        assert draw(result).get_title()
+        assert draw(result).get_title(loc="left")
     assert {"index": "discrete index", "mixture": "a mixture", "product": "a product"}[method] in result.methods()
 
 

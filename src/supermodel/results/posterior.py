@@ -27,7 +27,7 @@ class ModelPosterior:
     log_likelihood: np.ndarray  # (n,)
     log_prior: np.ndarray  # (n,), in unconstrained coordinates
     chain: np.ndarray  # (n,): which chain a draw comes from
-    record: int = -1  # which edge of the comparison the draws are those of, in its order; -1: of none
+    record: int = -1  # which edge (or 0, the chain) the draws are those of; -1: of no record
 
     @property
     def weights(self) -> np.ndarray:
@@ -83,10 +83,10 @@ class ModelPosterior:
         return np.minimum(np.searchsorted(steps, points), len(steps) - 1)
 
 
-def posteriors(models: Mapping[str, Any], records: Sequence[Draws], first: int = 0) -> dict[str, ModelPosterior]:
-    """The posterior of every model, each from the record that tells most about it; records are numbered from `first`."""
+def posteriors(models: Mapping[str, Any], records: Sequence[Draws]) -> dict[str, ModelPosterior]:
+    """The posterior of every model, each from the record that tells most about it."""
     found: dict[str, ModelPosterior] = {}
-    for i, draws in enumerate(records, first):
+    for i, draws in enumerate(records):
         pooled = log_pooled(draws).ravel()
         for k, name in enumerate(draws.names):
             if name in models:
