@@ -16,6 +16,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from supermodel.embedding.combine import weighted
 from supermodel.embedding.coordinate import Ladder
 from supermodel.errors import SupermodelError
 from supermodel.estimation.conditional import breaks, log_combined, log_marginal, log_sum, record_of, rule
@@ -107,14 +108,7 @@ class States:
 
 def rung_log_densities(log_joints: NDArray, table: NDArray) -> NDArray:
     r"""$\ln J(u_i; w_m)$ for every draw and rung; a weight of 0 silences even $-\infty$."""
-    table = np.asarray(table)
-    result = np.zeros(log_joints.shape[:-1] + (len(table),))
-    for k in range(table.shape[1]):
-        w = table[:, k]
-        with np.errstate(invalid="ignore"):
-            term = log_joints[..., k, None] * w
-        result += np.where(w > 0, term, 0.0)
-    return result
+    return weighted(np, np.asarray(table), log_joints[..., None, :])
 
 
 def multistate(log_joints: NDArray, rung: NDArray, table: NDArray) -> Fit:
@@ -175,8 +169,6 @@ def states_of(draws: Draws, n_bins: int = 24) -> States:
             "the multistate estimator needs alpha on a line, hats or a ladder; use `shares` on a simplex."
         )
     alpha = np.asarray(draws.alpha)
-    if isinstance(coordinate, Ladder) and supermodel.combine in ("product", "index"):
-        return States(alpha.astype(int), rung_log_densities(draws.log_joints + supermodel.tilt, coordinate.table))
     record = record_of(draws)
     if isinstance(coordinate, Ladder):
         table = coordinate.table
