@@ -237,4 +237,4 @@ def test_the_table_counts_every_outcome(tmp_path):
     page = table.page(tmp_path)
     assert "| supermodel, traced | 3 | 1 (33%) | 1 (33%) | 1 (33%) | 0 (0%) | 1.0 k | 2 |" in page
     assert "| cut_peak | an edge through the peak | -2.890 | ✓⚑✗ 1.0 k | – 1.0 k | ✓ 1.0 k |  |" in page
-    assert "Silently wrong where a peer is right: cut_peak." in page
+    assert "Silently wrong where a peer is right, of 1 problems run by both: cut_peak." in page

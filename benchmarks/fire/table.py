@@ -66,17 +66,23 @@ def summary(found: dict) -> str:
 
 
 def beaten(found: dict) -> str:
-    """Problems on which a peer is right in every run and we are silently wrong in one."""
-    names = [
+    """Problems on which a peer is right in every run and we are silently wrong in one; of how many that both have run."""
+    both = [
         name
         for name in CATALOGUE
+        if any((name, *column) in found for column in COLUMNS[:2])
+        and any((name, *column) in found for column in COLUMNS[2:])
+    ]
+    names = [
+        name
+        for name in both
         if any(a.outcome == "wrong" for column in COLUMNS[:2] for a in found.get((name, *column), []))
         and any(
             (group := found.get((name, *column), [])) and all(a.outcome == "right" for a in group)
             for column in COLUMNS[2:]
         )
     ]
-    return "Silently wrong where a peer is right: " + (", ".join(names) or "none") + "."
+    return f"Silently wrong where a peer is right, of {len(both)} problems run by both: {', '.join(names) or 'none'}."
 
 
 def page(results: Path) -> str:
