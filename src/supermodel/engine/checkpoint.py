@@ -106,15 +106,10 @@ def _arm_attributes(arm: Arm) -> dict[str, Any]:
 @in_float64
 def resume(run: Run, path: str | os.PathLike[str]) -> bool:
     """Fill `run` from the file if there is one; refuse one that belongs to another run. False: nothing was there."""
-    if not Path(path).exists():
+    stored = read(path, KIND, identity(run))
+    if stored is None:
         return False
-    groups, attrs = load_arrays(path)
-    if attrs.get("kind") != KIND:
-        raise StorageError(
-            f"{str(path)!r} is a file of supermodel, but not a checkpoint that this version can resume (it says "
-            f"{attrs.get('kind')!r}, not {KIND!r}). Give another path to `checkpoint`, or remove the file."
-        )
-    check_identity(identity(run), attrs["identity"], path)
+    groups, attrs = stored
     joints = {joint.name: joint for joint in canonical(run.models, run.data)}
     for i, name in enumerate(attrs["order"]):
         known = (groups[f"probe{i}"]["points"], groups[f"probe{i}"]["log_likelihood"])
@@ -133,7 +128,21 @@ def resume(run: Run, path: str | os.PathLike[str]) -> bool:
     return True
 
 
-def check_identity(now: dict[str, Any], stored: dict[str, Any], path) -> None:
+def read(path: str | os.PathLike[str], kind: str, now: dict[str, Any]) -> tuple[dict, dict] | None:
+    """Groups and attributes of a checkpoint of this kind and run, or None if there is no file."""
+    if not Path(path).exists():
+        return None
+    groups, attrs = load_arrays(path)
+    if attrs.get("kind") != kind:
+        raise StorageError(
+            f"{str(path)!r} is a file of supermodel, but not a checkpoint that this method can resume (it says "
+            f"{attrs.get('kind')!r}, not {kind!r}). Give another path to `checkpoint`, or remove the file."
+        )
+    _check_identity(now, attrs["identity"], path)
+    return groups, attrs
+
+
+def _check_identity(now: dict[str, Any], stored: dict[str, Any], path) -> None:
     """Refuse a file that was begun with something else."""
     differ = [key for key in now if now[key] != stored.get(key)]
     if differ:

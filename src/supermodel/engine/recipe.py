@@ -10,25 +10,23 @@ import os
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from supermodel.embedding.coordinate import Hats
 from supermodel.embedding.supermodel import Supermodel
-from supermodel.engine.checkpoint import check_densities, check_identity, identity
+from supermodel.engine.checkpoint import check_densities, identity, read
 from supermodel.engine.goals import Goals
 from supermodel.engine.judge import ending
-from supermodel.errors import StorageError
 from supermodel.estimation.estimate import Evidences
 from supermodel.jax_scope import in_float64
 from supermodel.results.record import ChainRecord
-from supermodel.results.storage import load_arrays, save_arrays
+from supermodel.results.storage import save_arrays
 from supermodel.sampling.chain import Chain
 from supermodel.sampling.draws import Draws
 from supermodel.sampling.target import target_of
-from supermodel.verdict.examine import Report, evidences_of, examine, least_certain
+from supermodel.verdict.examine import evidences_of, examine, least_certain
 from supermodel.verdict.rules import findings, is_settled
 from supermodel.verdict.verdict import Verdict, worst
 
@@ -55,7 +53,7 @@ class Recipe:
     keep: Callable[[Any], None] | None = None
     began: float = field(default_factory=time.monotonic)
     ended: str = ""  # why the run ended: "target", "decided", "length", ...
-    report: Report | None = None  # what the record says of itself, as soon as there is one
+    report: Any = None  # a Report, as soon as there are draws
 
     gradients = 0  # Metropolis needs none
 
@@ -158,15 +156,10 @@ class Recipe:
     @in_float64
     def resume(self, path: str | os.PathLike[str]) -> bool:
         """Go on from the file if there is one; refuse one that belongs to another run. False: nothing was there."""
-        if not Path(path).exists():
+        found = read(path, KIND, identity(self) | {"method": self.combine})
+        if found is None:
             return False
-        groups, attrs = load_arrays(path)
-        if attrs.get("kind") != KIND:
-            raise StorageError(
-                f"{str(path)!r} is not a checkpoint that method={self.combine!r} can resume (it says "
-                f"{attrs.get('kind')!r}, not {KIND!r}). Give another path to `checkpoint`, or remove the file."
-            )
-        check_identity(identity(self) | {"method": self.combine}, attrs["identity"], path)
+        groups = found[0]
         stored = groups.pop("probe")
         for k, joint in enumerate(self.supermodel.joints):
             points = stored["points"][:, self.supermodel.places[k]]

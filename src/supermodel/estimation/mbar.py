@@ -185,8 +185,9 @@ def states_of(draws: Draws, n_bins: int = 24) -> States:
 def fit_models(draws: Draws, n_bins: int = 24) -> tuple[Fit, States]:
     """ln Z + tilt of every model (a visited rung of its own where there is one, else by reweighting), and the states."""
     states, coordinate = states_of(draws, n_bins), draws.supermodel.coordinate
-    corners = [coordinate.corner(k) if isinstance(coordinate, Ladder) else None for k in range(len(draws.names))]
-    if all(corner is not None for corner in corners):
+    found = [coordinate.corner(k) for k in range(len(draws.names))] if isinstance(coordinate, Ladder) else [None]
+    if all(corner is not None for corner in found):
+        corners = np.array(found, int)
         rungs = states.of_states()
         return Fit(rungs.log_z[corners], rungs.influence[..., corners], rungs.is_connected), states
     return states.of(np.asarray(draws.log_joints, float) + draws.supermodel.tilt), states

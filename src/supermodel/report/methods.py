@@ -105,6 +105,7 @@ COMBINED = {
 
 def _of_chain(result: Comparison) -> str:
     method = str(result.settings.get("method"))
+    assert result.chain is not None
     chains, draws, _ = result.chain.weights.shape
     tempered = "" if method == "index" else ", with parallel tempering"
     return (

@@ -32,8 +32,10 @@ class EdgeRecord:
     @classmethod
     def of(cls, draws: Draws, report: Report) -> EdgeRecord:
         """The record of an edge from its draws."""
-        ladder = draws.supermodel.coordinate
-        return cls(*draws.names, ladder.table, ladder.log_prior_table, draws.alpha, draws.log_joints, report.figures())
+        ladder: Any = draws.supermodel.coordinate
+        first, second = draws.names
+        rung, joints = draws.alpha, draws.log_joints
+        return cls(first, second, ladder.table, ladder.log_prior_table, rung, joints, report.figures())
 
     @property
     def log_shares(self) -> np.ndarray:

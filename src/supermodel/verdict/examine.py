@@ -66,7 +66,7 @@ def examine(draws: Draws) -> Report:
 
 
 def _of_ladder(draws: Draws) -> Report:
-    rung, coordinate = np.asarray(draws.alpha).astype(int), draws.supermodel.coordinate
+    rung, coordinate = np.asarray(draws.alpha).astype(int), _ladder(draws)
     fit, _ = fit_models(draws)
     terms = log_shares(draws)
     log_means = log_mean_exp(terms)
@@ -103,6 +103,11 @@ def _of_ladder(draws: Draws) -> Report:
         start_z=_z(influence[: chains // 2], influence[chains // 2 :], floor),
         drift_z=_z(influence[:, : n // 2], influence[:, n // 2 :], floor),
     )
+
+
+def _ladder(draws: Draws) -> Ladder:
+    assert isinstance(draws.supermodel.coordinate, Ladder)  # `examine` has asked
+    return draws.supermodel.coordinate
 
 
 def _limit(visits: np.ndarray, prior: np.ndarray, ess: float) -> float:
@@ -152,7 +157,7 @@ def evidences_of(draws: Draws) -> Evidences:
     best = int(np.argmax(np.where(unseen, -np.inf, found.values)))
     prior, values = prior_mean_weights(draws.supermodel.coordinate), found.values.copy()
     tilt = draws.supermodel.tilt
-    for k in np.flatnonzero(unseen):
+    for k in np.flatnonzero(unseen).tolist():
         seen = prior[best] * np.exp(log_mean_exp(terms)[best])
         ratio = _limit(np.array([0.0, seen]), prior[[k, best]], terms[..., 0].size / tau)
         values[k] = values[best] + tilt[best] + ratio - tilt[k]

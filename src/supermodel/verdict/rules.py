@@ -118,8 +118,8 @@ RULES = (
 
 def bars(report: Report) -> list[tuple[str, Bar]]:
     """The column that judges a report: (code, bar) of every rule that is asked there."""
-    column = {LADDER: 1, CHAIN: 2}[report.method]
-    return [(rule.code, rule[column]) for rule in RULES if rule[column] is not None]
+    column = [(rule.code, rule.ladder if report.method == LADDER else rule.chain) for rule in RULES]
+    return [(code, bar) for code, bar in column if bar is not None]
 
 
 def is_settled(report: Report) -> bool:

@@ -8,7 +8,7 @@ Section numbers are those of docs/paper/errata.md.
 from __future__ import annotations
 
 import math
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from scipy.optimize import minimize_scalar
@@ -77,19 +77,13 @@ def _variance_of_share(l: float, cutoff: float) -> float:  # noqa: E741
     return float((p * (w - mean) ** 2).sum() / p.sum())
 
 
-def sigma(
-    log_bayes_factor: float,
-    n: float,
-    f: Map = identity,
-    log_prior: LogPrior = flat_prior,
-    low: float = 0.0,
-    high: float = 1.0,
-    tilt: float = 0.0,
-    tau: float = 1.0,
-) -> float:
-    r"""$\sigma(\lambda) = \sqrt{\tau/(N I)}$ for n draws whose score w has the autocorrelation time tau (1.4)."""
+def sigma(log_bayes_factor: float, n: float, f: Map = identity, tau: float = 1.0, **law: Any) -> float:
+    r"""$\sigma(\lambda) = \sqrt{\tau/(N I)}$ for n draws whose score w has the autocorrelation time tau (1.4).
+
+    `law`: the further arguments of `information` (log_prior, low, high, tilt).
+    """
     _need_positive(n=n, tau=tau)
-    return math.sqrt(tau / (n * information(log_bayes_factor, f, log_prior, low, high, tilt)))
+    return math.sqrt(tau / (n * information(log_bayes_factor, f, **law)))
 
 
 def sigma_line(log_bayes_factor: Values, n: float, tau: float = 1.0) -> np.ndarray:
@@ -103,23 +97,16 @@ def paper_law(log_bayes_factor: Values, n: float) -> np.ndarray:
     return 1 / (math.sqrt(n) * _sech2(np.asarray(log_bayes_factor, float)))
 
 
-def samples_needed(
-    log_bayes_factor: float,
-    error: float,
-    f: Map = identity,
-    log_prior: LogPrior = flat_prior,
-    low: float = 0.0,
-    high: float = 1.0,
-    tilt: float = 0.0,
-    tau: float = 1.0,
-) -> int:
+def samples_needed(log_bayes_factor: float, error: float, **law: Any) -> int:
     r"""$N = \lceil \tau/(I \sigma^2) \rceil$: the draws that bring the standard error down to `error`.
+
+    `law`: the further arguments of `sigma` (f, log_prior, low, high, tilt, tau).
 
     >>> samples_needed(4.88, 0.17)
     101443
     """
-    _need_positive(error=error, tau=tau)
-    return math.ceil(tau / (information(log_bayes_factor, f, log_prior, low, high, tilt) * error**2))
+    _need_positive(error=error)
+    return math.ceil((sigma(log_bayes_factor, 1.0, **law) / error) ** 2)
 
 
 class Cutoff(NamedTuple):
