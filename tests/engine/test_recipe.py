@@ -52,12 +52,18 @@ def test_every_combination_gives_the_exact_answer(method, problem):
     models, names, truth = {"sine": (sine(), ("free", "fixed"), SINE), "linear": (linear(), ("M2", "M1"), LINEAR)}[
         problem
     ]
-    result = sm.compare(models, data(problem), method=method, seed=0, target_error=0.3, progress=False)
-    if result.verdict.is_reliable:
-        assert_within(result.log_bayes_factor(*names), truth, most=0.3, planted=3.0)
-    else:  # shared parameters that are pulled two ways: the answer may be wrong, but not in silence
-        assert result.verdict.level == "fail"
-    assert result.settings["ended"] in ("target", "length")
+    limits = {"max_evaluations": 20_000_000, "progress": False}
+    result = sm.compare(models, data(problem), method=method, seed=0, target_error=0.3, **limits)
+    if (problem, method) != ("linear", "product"):
+        assert_within(result.log_bayes_factor(*names), truth, most=0.3, planted=2.0)
+        assert result.verdict.is_reliable and result.settings["ended"] == "target"
+        return
+    # The silently wrong case (a prototype gave 7.09 ± 0.32 for 3.458): the parameter that M2 lacks is lost in its prior within a sliver
+    # of alpha, with every sign of convergence. The two estimators give it away.
+    estimate = result.log_bayes_factor(*names)
+    assert abs(estimate.value - truth) > 5 * estimate.error and estimate.error < 0.5
+    assert result.verdict.level == "fail"
+    assert "estimators_disagree" in [reason.code for reason in result.verdict.reasons]
 
 
 def test_sine_by_mixture_has_its_record_and_report(tmp_path):
@@ -97,7 +103,7 @@ def test_sine_by_mixture_has_its_record_and_report(tmp_path):
 
 
 def test_the_silently_wrong_case_fails():
-    """Linear example, shared parameters, flat alpha, gradients: a wrong ln B with a small error, and it is told."""
+    """Linear example, shared parameters, flat alpha, gradients (for `product` see above): wrong, and it is told."""
     supermodel = sm.Supermodel(linear(), combine="mixture", data=data("linear"))
     draws = sm.sample(supermodel, sampler="hmc", seed=0, chains=8, draws=200)
     estimate = sm.estimate.shares(draws).log_bayes_factor("M2", "M1")

@@ -68,6 +68,13 @@ def test_a_planted_fault_fires_its_rule_and_no_other(method, code):
         assert not is_settled(replace(GOOD[method], **failure))
 
 
+def test_two_estimators_of_a_chain_that_disagree():
+    assert levels(replace(GOOD[CHAIN], second_value=1.2, second_error=0.03)) == {"estimators_disagree": "caution"}
+    apart = replace(GOOD[CHAIN], second_value=1.3, second_error=0.03)
+    assert levels(apart) == {"estimators_disagree": "fail"}
+    assert findings(replace(GOOD[CHAIN], second_value=1.1, second_error=0.03)) == []
+
+
 @pytest.mark.parametrize("field", ["rhat", "ess", "start_z"])
 def test_what_is_not_a_number_fails(field):
     broken = replace(GOOD[LADDER], **{field: math.nan})

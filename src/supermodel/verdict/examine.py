@@ -10,7 +10,7 @@ from supermodel.embedding.coordinate import Ladder
 from supermodel.estimation.conditional import expected_weights, prior_mean_weights, weights_of
 from supermodel.estimation.error import capped_time, effective_size, influence_of, log_mean_exp, standard_error
 from supermodel.estimation.estimate import Evidences
-from supermodel.estimation.mbar import fit_models
+from supermodel.estimation.mbar import fit_models, mbar
 from supermodel.estimation.rao_blackwell import log_shares, shares
 from supermodel.estimation.tail import pareto_k
 from supermodel.sampling.draws import Draws
@@ -18,7 +18,7 @@ from supermodel.verdict.diagnostics import crossings, split_rhat
 
 LADDER, CHAIN = "ladder", "chain"  # the engine's rungs between two ends; the paper's chain on (alpha, theta)
 LIMIT = 3.0  # -ln 0.05: of an event that n independent draws have not shown, the probability is below 3/n at 95%
-EXAMINED = 20_000  # draws beyond which alpha's occupancy is read off a thinned record
+EXAMINED = 20_000  # draws beyond which a second look at a chain is taken at a thinned record
 
 
 @dataclass(frozen=True)
@@ -35,7 +35,9 @@ class Report:
     crossings: int
     pareto_k: float
     acceptance: float = float("nan")
-    second_value: float = float("nan")  # Rao-Blackwell on a ladder
+    second_value: float = float(
+        "nan"
+    )  # Rao-Blackwell on a ladder; MBAR of a chain on a `product`, which others have not
     second_error: float = float("nan")
     rungs: int = 0
     start_z: float = 0.0  # chains started at one end against those started at the other, in errors
@@ -46,7 +48,9 @@ class Report:
 
     @property
     def disagreement(self) -> float:
-        """The two estimators' difference in units of the larger error."""
+        """The two estimators' difference in units of the larger error; 0 for a chain that has only one."""
+        if self.method == CHAIN and self.second_value != self.second_value:
+            return 0.0
         scale = max(self.error, self.second_error)
         return abs(self.value - self.second_value) / scale if scale > 0 else 0.0
 
@@ -177,7 +181,13 @@ def _of_chain(draws: Draws) -> Report:
     terms = log_shares(draws)
     influence = influence_of(terms, log_mean_exp(terms))
     evidences = evidences_of(draws)
-    estimate = evidences.log_bayes_factor(*least_certain(evidences))
+    pair = least_certain(evidences)
+    estimate, few = evidences.log_bayes_factor(*pair), draws.thin(max(1, draws.n_chains * draws.n_draws // EXAMINED))
+    # On a `product` path a parameter that one model lacks is lost in its prior within a sliver of alpha at that end. The
+    # shares know nothing of it, with every sign of convergence; MBAR, which needs less, then says something else.
+    second = None
+    if draws.supermodel.combine == "product" and not draws.supermodel.coordinate.is_simplex:
+        second = mbar(few).log_bayes_factor(*pair)
     seen = np.all(np.isfinite(influence), axis=(0, 1))
     columns = [influence[..., k] for k in np.flatnonzero(seen)]
     sizes = [size if size == size else terms[..., 0].size for size in map(effective_size, columns)]
@@ -195,15 +205,16 @@ def _of_chain(draws: Draws) -> Report:
         crossings=int(crossings(draws).passages.sum()),
         pareto_k=max(pareto_k(terms[..., k]) for k in range(terms.shape[-1])),
         acceptance=float(draws.info.get("acceptance", np.nan)),
+        second_value=np.nan if second is None else second.value,
+        second_error=np.nan if second is None else second.error,
         largest=float(np.nanmax(largest)),
-        occupancy_z=_occupancy(draws),
+        occupancy_z=_occupancy(few),
         weakest=draws.names[weakest],
     )
 
 
-def _occupancy(draws: Draws) -> float:
+def _occupancy(few: Draws) -> float:
     """Where alpha was against where the draws say it should have been, in errors: the two differ if alpha is stuck."""
-    few = draws.thin(max(1, draws.n_chains * draws.n_draws // EXAMINED))
     expected = expected_weights(few)
     if expected is None:
         return 0.0
