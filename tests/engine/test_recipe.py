@@ -58,8 +58,8 @@ def test_every_combination_gives_the_exact_answer(method, problem):
         assert_within(result.log_bayes_factor(*names), truth, most=0.3, planted=2.0)
         assert result.verdict.is_reliable and result.settings["ended"] == "target"
         return
-    # The silently wrong case (a prototype gave 7.09 ± 0.32 for 3.458): the parameter that M2 lacks is lost in its prior within a sliver
-    # of alpha, with every sign of convergence. The two estimators give it away.
+    # The silently wrong case (a prototype gave 7.09 ± 0.32 for 3.458): the parameter that M2 lacks is lost in its prior
+    # within a sliver of alpha, with every sign of convergence. The two estimators give it away.
     estimate = result.log_bayes_factor(*names)
     assert abs(estimate.value - truth) > 5 * estimate.error and estimate.error < 0.5
     assert result.verdict.level == "fail"
