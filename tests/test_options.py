@@ -27,6 +27,7 @@ EXAMPLES = {
     "prior_odds": ("{ fixed = 1, free = 3 }", None, {"fixed": 1.0, "free": 3.0}, [{"fixed": 0, "free": 0}]),
     "max_evaluations": ("1e4", ["1e4"], 10_000, [0, -5, "many"]),
     "max_seconds": ("9", ["9"], 9.0, [0, "9", float("nan")]),
+    "explore": ('"quick"', ["quick"], "quick", ["hard", 3]),
     "checkpoint": (None, ["run.ckpt"], "run.ckpt", [3]),
     "executor": (None, None, None, []),
     "progress": (None, None, None, []),

@@ -7,6 +7,8 @@ import time
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+import numpy as np
+
 from supermodel.embedding.supermodel import check_models
 from supermodel.engine.checkpoint import resume, write
 from supermodel.engine.goals import Goals
@@ -19,7 +21,7 @@ from supermodel.models.model import Model
 from supermodel.options import checked
 from supermodel.results.comparison import Comparison, Evidence
 from supermodel.results.odds import checked_odds
-from supermodel.results.posterior import posteriors
+from supermodel.results.posterior import ModelPosterior, posteriors
 from supermodel.results.record import EdgeRecord
 
 
@@ -37,6 +39,7 @@ def compare(
     max_seconds: float | None = None,
     checkpoint: str | os.PathLike[str] | None = None,
     executor: Any = None,
+    explore: str = "auto",
     progress: bool | None = None,
 ) -> Comparison:
     """Bayes factors between two or more models, each with a calibrated error, and a verdict on the whole.
@@ -50,13 +53,16 @@ def compare(
     seed, the run resumes from it and ends with the same bits as if it had never stopped.
     `method`: "auto" is the engine; "mixture", "product", "blend" or "index" samples that one supermodel as the paper
     does, at the paper's cost.
+    `explore`: how hard to look for all of each posterior. "auto": two independent looks at every model, and a third where
+    they disagree. "quick": one look, as cheap as it gets; a narrow second mode may be missed without a word. "thorough":
+    five times as many prior draws, levels and climbs.
     `executor`: any `concurrent.futures` executor, for plain-Python likelihoods.
     """
     check_models(models)
     goals = _goals(target_error=target_error, decide=decide, max_evaluations=max_evaluations, max_seconds=max_seconds)
     share = share if isinstance(share, bool) else list(share)
     run: Any = (
-        Run(models, data, seed, share, executor, goals)
+        Run(models, data, seed, share, executor, goals, checked("explore", explore))
         if checked("method", method) == "auto"
         else Recipe(models, data, seed, share, executor, goals, method)
     )
@@ -66,6 +72,7 @@ def compare(
 def evidence(
     model: Model, data: Any = None, *, seed: int = 0, target_error: float = 0.1, max_evaluations: int | None = None,
     max_seconds: float | None = None, checkpoint: str | os.PathLike[str] | None = None, executor: Any = None,
+    explore: str = "auto",
     progress: bool | None = None,
 ) -> Evidence:  # fmt: skip
     """ln Z of a single model, through its Bayes factor against a reference of evidence 1.
@@ -74,7 +81,13 @@ def evidence(
     """
     check_models({"model": model}, least=1)
     goals = _goals(target_error=target_error, max_evaluations=max_evaluations, max_seconds=max_seconds)
-    return _run(Run({"model": model}, data, seed, True, executor, goals), None, checkpoint, progress, Evidence)
+    return _run(
+        Run({"model": model}, data, seed, True, executor, goals, checked("explore", explore)),
+        None,
+        checkpoint,
+        progress,
+        Evidence,
+    )
 
 
 def _goals(**given: Any) -> Goals:
@@ -114,14 +127,33 @@ def finish(run: Any, prior_odds: Mapping[str, float], seconds: float, kind: Any 
 
 
 def _of_engine(run: Run) -> dict[str, Any]:
-    records = [arm.edge.draws(arm.tuning) for arm in run.arms]
+    sampled = [arm for arm in run.arms if arm.report is not None]
+    records = [arm.edge.draws(arm.tuning) for arm in sampled]
     pilots = {p.name: {"method": p.method, "spread": p.spread, "evaluations": p.evaluations} for p in run.pilots}
     return {
         "verdict": judge(run),
-        "posteriors": posteriors(run.models, records),
-        "edges": tuple(EdgeRecord.of(draws, arm.report) for draws, arm in zip(records, run.arms, strict=True)),
+        "posteriors": posteriors(run.models, records) if run.is_weighed else rough_posteriors(run),
+        "edges": tuple(EdgeRecord.of(draws, arm.report) for draws, arm in zip(records, sampled, strict=True)),
         "settings": {"target_error": run.goals.target_error, "ended": run.ended, "pilots": pilots},
     }
+
+
+def rough_posteriors(run: Run) -> dict[str, ModelPosterior]:
+    """What the looks found, or prior draws weighed by the likelihood, of a run that ended before its edges were sampled."""
+    joints = {joint.name: (joint, known) for joint, known in run.probes}
+    found = {p.name: (p.points, p.log_joint - p.joint.space.log_prior_at(p.points), False) for p in run.pilots}
+    result = {}
+    for name, model in run.models.items():
+        joint, known = joints[name]
+        x, log_likelihood, weigh = found.get(name, (*known, True))
+        log_weights = np.where(np.isfinite(log_likelihood), log_likelihood, -np.inf) if weigh else np.zeros(len(x))
+        log_weights = log_weights - np.logaddexp.reduce(log_weights)
+        values = joint.space.values_at(x)
+        result[name] = ModelPosterior(
+            name, {p: values[p] for p in model.space.names}, log_weights, log_likelihood, joint.space.log_prior_at(x),
+            np.zeros(len(x), int),
+        )  # fmt: skip
+    return result
 
 
 def _of_recipe(run: Recipe) -> dict[str, Any]:

@@ -115,6 +115,7 @@ METHODS = (
     "blend",
     "blend_product",
 )  # also in embedding: a test holds both together
+EFFORTS = ("auto", "quick", "thorough")
 IN_FILE = "it belongs to the models, and stands in the file beside them"
 OBJECT = "it is an object of Python; a FILE.py may hold it in `options`"
 
@@ -131,6 +132,8 @@ OPTIONS = (
            "how likely each model was before", not_a_flag=IN_FILE),
     Option("max_evaluations", None, "a number from 1 up", _count, "stop after so many likelihood calls", ("N",), float),
     Option("max_seconds", None, "a positive number", _positive, "stop after this time with what is known", ("S",), float),
+    Option("explore", "auto", f"one of {', '.join(EFFORTS)}", one_of(*EFFORTS),
+           "how hard to look for every mode: " + ", ".join(EFFORTS), ("EFFORT",)),
     Option("checkpoint", None, "the path of a file", os.fspath, "keep the run there, and resume from it", ("FILE",),
            not_in_toml="a file that is passed around must not say where to write"),
     Option("executor", None, "an executor", lambda value: value, "where plain-Python likelihoods run",

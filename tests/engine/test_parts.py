@@ -10,8 +10,10 @@ import supermodel as sm
 from engine_problems import assert_within
 from supermodel.embedding.warp import Warp, from_covariance
 from supermodel.engine import rungs
+from supermodel.engine.explore.particles import temper
+from supermodel.engine.goals import Goals
 from supermodel.engine.kernels import State, Tuning, crank_nicolson, draw_rung, randomness
-from supermodel.engine.smc import temper
+from supermodel.engine.meter import Meter
 from supermodel.engine.whiten import by_moments, by_scores, spread
 from supermodel.estimation.error import influence_of, log_mean_exp, standard_error
 from supermodel.estimation.mbar import multistate
@@ -43,7 +45,7 @@ def run(kernel, chains=64, steps=1500, table=None, seed=3):
     record = []
     for i in range(steps):
         step = type(random)(*(x[i] for x in random))
-        state, _ = kernel(np, log_joints, state, step, tuning)
+        state, _ = kernel(np, log_joints, state, step, tuning, None)
         record.append(state)
     stack = {f: np.stack([getattr(s, f) for s in record[100:]], axis=1) for f in ("u", "log_joints", "rung")}
     return stack, table, log_prior
@@ -74,7 +76,7 @@ def rao_blackwell(stack, table, log_prior):
 
 
 def test_a_wrong_acceptance_is_caught():
-    def careless(xp, evaluate, state, random, tuning):
+    def careless(xp, evaluate, state, random, tuning, reference):
         # Forgets the ratio of the reference densities.
         proposal = 0.5 * state.u + np.sqrt(0.75) * random.normal + 0.1
         new = evaluate(proposal)
@@ -172,7 +174,7 @@ def test_tempered_particles_estimate_the_evidence():
     y, s = 2.1, 0.4
     model = sm.Model({"mu": stats.norm(0, 1)}, lambda p: stats.norm.logpdf(y, p["mu"], s), vectorized=True)
     truth = stats.norm.logpdf(y, 0, np.hypot(1, s))
-    values = [temper(Joint("m", model), np.random.default_rng(i), 128).log_evidence for i in range(20)]
+    values = [temper(Joint("m", model), Meter(Goals()), np.random.default_rng(i), 128).log_evidence for i in range(20)]
     error = np.std(values, ddof=1) / np.sqrt(20)
     assert abs(np.mean(values) - truth) < 5 * error + 0.02  # the logarithm of a mean is biased by half its variance
     assert abs(np.mean(values) - truth - 0.5) > 5 * error + 0.02

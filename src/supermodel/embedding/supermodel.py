@@ -16,7 +16,7 @@ balance unequal evidences, undone exactly by every estimator):
 from __future__ import annotations
 
 import copy
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -25,6 +25,7 @@ from supermodel.embedding import coordinate as coordinates
 from supermodel.embedding.combine import weighted
 from supermodel.embedding.companions import Companions
 from supermodel.embedding.coordinate import Coordinate, Ladder, Line
+from supermodel.embedding.reference import Reference
 from supermodel.embedding.warp import Warp
 from supermodel.errors import DataError, ModelError, SupermodelError
 from supermodel.jax_scope import in_float64
@@ -43,6 +44,7 @@ class Supermodel:
     `companions`: "prior" (the paper's choice: parameters that a model does not own follow their owner's prior), or
     a dict {parameter: distribution, or function of the other parameters that returns one} of pseudo-priors.
     `warps`: one `Warp` per model; companions are then standard normal in the warped coordinates.
+    `reference`: the density of the last model, which has no parameters and no data: then its evidence is 1.
     """
 
     def __init__(
@@ -55,7 +57,8 @@ class Supermodel:
         data: Any = None,
         tilt: Sequence[float] | None = None,
         companions: str | Mapping[str, Any] = "prior",
-        warps: Sequence[Warp] | None = None,
+        warps: Sequence[Any] | None = None,
+        reference: Reference | None = None,
     ):
         check_models(models)
         if combine not in COMBINATIONS:
@@ -68,6 +71,7 @@ class Supermodel:
         self.coordinate = coordinate or _default_coordinate(combine, len(models))
         self.tilt = np.zeros(len(models)) if tilt is None else np.asarray(tilt, float)
         self.warps: Any = None if warps is None else tuple(warps)
+        self.reference = reference
         self._lay_out(share)
         self._companions = Companions(self, companions)
         self._check_fit()
@@ -185,23 +189,53 @@ class Supermodel:
         labels = [label for label, owners in self.owners.items() if name not in owners]
         return sum((self._companions.log_density(n, k, u, lambda: self.constrain_point(u)) for n in labels), 0.0)
 
-    def log_joint(self, k: int, u: Any, warps: Sequence[Warp] | None = None) -> Any:
+    def is_reference(self, k: int) -> bool:
+        """Whether the k-th model is the reference: no likelihood to pay for, evidence 1."""
+        return self.reference is not None and k == len(self.names) - 1
+
+    def log_joint(self, k: int, u: Any, warps: Sequence[Any] | None = None) -> Any:
         r"""$\ln J_k(u)$."""
+        import jax.numpy as jnp
+
         warps = self.warps if warps is None else warps
-        log_det = 0.0 if warps is None else warps[k].log_det
+        if self.reference is not None and self.is_reference(k):
+            return self.reference.log_density(jnp, u[None], self._log_prior_in(u, warps)[None])[0]
+        log_det = 0.0 if warps is None else warps[k].log_det(u[self.places[k]])
         return self.joints[k](self.own(k, u, warps)) + log_det + self.log_companion(k, u, warps)
 
-    def log_joints(self, u: Any, warps: Sequence[Warp] | None = None) -> Any:
+    def _log_prior_in(self, u: Any, warps: Sequence[Any]) -> Any:
+        """The first model's prior as a density of u."""
+        import jax.numpy as jnp
+
+        return jnp.asarray(self.joints[0].log_prior(self.own(0, u, warps)) + warps[0].log_det(u), float)
+
+    def log_joints(self, u: Any, warps: Sequence[Any] | None = None) -> Any:
         r"""$(\ln J_1, \dots, \ln J_K)$."""
         import jax.numpy as jnp
 
         return jnp.stack([self.log_joint(k, u, warps) for k in range(len(self.names))])
 
+    def log_joint_at(self, k: int, u: np.ndarray, evaluate: Callable[[Joint, np.ndarray], np.ndarray]) -> np.ndarray:
+        r"""$\ln J_k$ at many points (n, D) of a warped supermodel, in NumPy; `evaluate(joint, x)` gives $\ln L$."""
+        joint, warp, mine = self.joints[k], self.warps[k], u[:, self.places[k]]
+        if self.reference is not None and self.is_reference(k):
+            first = self.warps[0]
+            prior = self.joints[0].space.log_prior_at(first.points(u)) + first.log_det_at(u)
+            return self.reference.log_density(np, u, prior)
+        x = warp.points(mine)
+        return evaluate(joint, x) + joint.space.log_prior_at(x) + warp.log_det_at(mine) + self.log_companion_at(k, u)
+
+    def log_companion_at(self, k: int, u: np.ndarray) -> np.ndarray:
+        r"""$\ln q_k$ at many points of a warped supermodel, in NumPy."""
+        return -0.5 * np.sum(u[:, self.rest[k]] ** 2, axis=1) - LOG_ROOT_2PI * len(self.rest[k])
+
     def log_extended_priors(self, u: Any) -> Any:
         r"""$\ln (\pi_k q_k)$ for every model, with the Jacobian of its warp: densities of $u$ that integrate to 1."""
         import jax.numpy as jnp
 
-        log_dets = [0.0] * len(self.names) if self.warps is None else [warp.log_det for warp in self.warps]
+        log_dets: list[Any] = [0.0] * len(self.names)
+        if self.warps is not None:
+            log_dets = [warp.log_det(u[place]) for warp, place in zip(self.warps, self.places, strict=True)]
         parts = [
             self.joints[k].log_prior(self.own(k, u)) + log_dets[k] + self.log_companion(k, u)
             for k in range(len(self.names))

@@ -1,4 +1,13 @@
-r"""Warps: $x = m + C u$, so that a posterior looks like $N(0, I)$ in $u$. The Jacobian leaves $Z$ as it is."""
+r"""Warps: bijections $u \to x$ under which a posterior looks like $N(0, I)$. The Jacobian leaves $Z$ as it is.
+
+| class | map | for |
+|---|---|---|
+| `Warp` | $x = m + C u$ | nearly normal posteriors |
+| `Conditional` | location and log scale of most coordinates are smooth functions of a few leading ones | funnels, bananas |
+
+A warp is a pytree of arrays: an argument of compiled code, never a constant. Both kinds have the same five methods: the map
+and its log determinant at one point (traced), and `points`, `inverse` and `log_det_at` for many (NumPy).
+"""
 
 from __future__ import annotations
 
@@ -8,7 +17,7 @@ import numpy as np
 
 
 class Warp(NamedTuple):
-    """An affine map with a lower-triangular factor. A pytree: warps are arguments of compiled code, never constants.
+    """An affine map with a lower-triangular factor.
 
     Cholesky, not eigenvectors: with shared parameters first, equal axes of two models then mean equal parameters.
     """
@@ -19,25 +28,108 @@ class Warp(NamedTuple):
     def __call__(self, u):
         return self.mean + self.factor @ u
 
-    @property
-    def log_det(self):
+    def log_det(self, u):
         import jax.numpy as jnp
 
         return jnp.log(jnp.diagonal(self.factor)).sum()
 
     def points(self, u: np.ndarray) -> np.ndarray:
-        """The map for many points (n, d), in NumPy."""
         return self.mean + u @ np.asarray(self.factor).T
 
     def inverse(self, x: np.ndarray) -> np.ndarray:
-        """u of many points x (n, d), in NumPy."""
         from scipy.linalg import solve_triangular
 
         return solve_triangular(np.asarray(self.factor), (np.asarray(x) - self.mean).T, lower=True).T
 
+    def log_det_at(self, u: np.ndarray) -> np.ndarray:
+        return np.full(len(u), self.log_det_value())
+
     def log_det_value(self) -> float:
-        """`log_det` as a float, in NumPy."""
+        """The log determinant, which is the same everywhere."""
         return float(np.log(np.diagonal(self.factor)).sum())
+
+
+KNOTS = np.array([-1.6, -0.8, 0.0, 0.8, 1.6])  # of the hinges, in standard deviations of a leading coordinate
+SOFT = 4.0  # sharpness of a hinge
+STEEPEST = 12.0  # a log scale beyond is an extrapolation that nothing supports
+
+
+def hinges(xp, z):
+    r"""$1, z, \frac1s \ln(1 + e^{s(z - \kappa)})$ of coordinates (n, k): (n, 1 + 6k)."""
+    n, k = z.shape
+    x = SOFT * (z[:, :, None] - KNOTS)
+    soft = (xp.logaddexp(0.0, x) / SOFT).reshape(n, k * len(KNOTS))
+    return xp.concatenate([xp.ones((n, 1)), z, soft], axis=1)
+
+
+class Conditional(NamedTuple):
+    r"""$z_i = a_i(z_<) + e^{b_i(z_<)} u_i$ for the leading coordinates in turn, then the rest at once,
+    $z = A \phi(z_{lead}) + e^{B \phi(z_{lead})} \odot C u$; $x$ is $z$ scaled, shifted and put back in order.
+
+    $\phi$ are soft hinges of the leading coordinates: the rows of `lead` and of `rest` are coefficients on them.
+    """
+
+    order: Any  # (d,) integers: z_i is the standardised x[order[i]]
+    mean: Any  # (d,) of x
+    scale: Any  # (d,)
+    lead_location: Any  # (k, 1 + 6k), zero beyond the coordinates before
+    lead_log_scale: Any
+    rest_location: Any  # (d - k, 1 + 6k)
+    rest_log_scale: Any
+    factor: Any  # (d - k, d - k), lower triangular
+
+    def _forward(self, xp, u):
+        """z and the log determinant, for (n, d) points."""
+        n, k = len(u), len(self.lead_location)
+        columns, log_det = [], 0.0
+        for i in range(k):
+            known = xp.stack([*columns, *[xp.zeros(n)] * (k - i)], axis=1)
+            features = hinges(xp, known)
+            log_scale = xp.clip(features @ self.lead_log_scale[i], -STEEPEST, STEEPEST)
+            columns.append(features @ self.lead_location[i] + xp.exp(log_scale) * u[:, i])
+            log_det = log_det + log_scale
+        lead = xp.stack(columns, axis=1)
+        features = hinges(xp, lead)
+        log_scale = xp.clip(features @ self.rest_log_scale.T, -STEEPEST, STEEPEST)
+        rest = features @ self.rest_location.T + xp.exp(log_scale) * (u[:, k:] @ self.factor.T)
+        log_det = log_det + log_scale.sum(1) + xp.log(xp.diagonal(self.factor)).sum()
+        return xp.concatenate([lead, rest], axis=1), log_det + xp.log(self.scale).sum()
+
+    def _outward(self, xp, z):
+        inverse = np.argsort(np.asarray(self.order)) if xp is np else xp.argsort(self.order)
+        return self.mean + self.scale * z[:, inverse]
+
+    def __call__(self, u):
+        import jax.numpy as jnp
+
+        return self._outward(jnp, self._forward(jnp, u[None])[0])[0]
+
+    def log_det(self, u):
+        import jax.numpy as jnp
+
+        return self._forward(jnp, u[None])[1][0]
+
+    def points(self, u: np.ndarray) -> np.ndarray:
+        return self._outward(np, self._forward(np, u)[0])
+
+    def log_det_at(self, u: np.ndarray) -> np.ndarray:
+        return self._forward(np, u)[1]
+
+    def inverse(self, x: np.ndarray) -> np.ndarray:
+        from scipy.linalg import solve_triangular
+
+        z = ((np.asarray(x) - self.mean) / self.scale)[:, np.asarray(self.order)]
+        k = len(self.lead_location)
+        u = np.empty_like(z)
+        for i in range(k):
+            features = hinges(np, np.where(np.arange(k) < i, z[:, :k], 0.0))
+            log_scale = np.clip(features @ self.lead_log_scale[i], -STEEPEST, STEEPEST)
+            u[:, i] = (z[:, i] - features @ self.lead_location[i]) * np.exp(-log_scale)
+        features = hinges(np, z[:, :k])
+        log_scale = np.clip(features @ self.rest_log_scale.T, -STEEPEST, STEEPEST)
+        rest = (z[:, k:] - features @ self.rest_location.T) * np.exp(-log_scale)
+        u[:, k:] = solve_triangular(np.asarray(self.factor), rest.T, lower=True).T
+        return u
 
 
 def identity(dimension: int) -> Warp:
@@ -46,14 +138,18 @@ def identity(dimension: int) -> Warp:
 
 
 def from_covariance(mean: np.ndarray, covariance: np.ndarray) -> Warp:
-    """Whitens a density of this mean and covariance; a covariance that is not quite positive is lifted a little."""
+    """Whitens a density of this mean and covariance."""
+    return Warp(np.asarray(mean, float), lifted_cholesky(covariance))
+
+
+def lifted_cholesky(covariance: np.ndarray) -> np.ndarray:
+    """The Cholesky factor; a covariance that is not quite positive is lifted a little."""
     covariance = np.atleast_2d(np.asarray(covariance, float))
     scale = np.sqrt(np.maximum(np.diagonal(covariance), 1e-300))
     correlation = covariance / np.outer(scale, scale)
     lift = 0.0
     while True:
         try:
-            factor = np.linalg.cholesky(correlation + lift * np.eye(len(scale)))
-            return Warp(np.asarray(mean, float), scale[:, None] * factor)
+            return scale[:, None] * np.linalg.cholesky(correlation + lift * np.eye(len(scale)))
         except np.linalg.LinAlgError:
             lift = max(10 * lift, 1e-12)

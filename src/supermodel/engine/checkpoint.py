@@ -8,20 +8,20 @@ only with what it was begun with.
 from __future__ import annotations
 
 import os
-from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from supermodel.embedding.warp import Warp
+from supermodel.embedding.reference import Hills, Reference
+from supermodel.embedding.warp import Conditional, Warp
 from supermodel.engine.edge import Block, Edge
-from supermodel.engine.kernels import State, Tuning
-from supermodel.engine.mixture import Mixture
-from supermodel.engine.pilot import Pilot
-from supermodel.engine.run import CHAINS, Arm, Run, canonical
+from supermodel.engine.explore import Look, Pilot
+from supermodel.engine.kernels import KERNELS, State, Tuning
+from supermodel.engine.network import joined
+from supermodel.engine.policy import CHAINS
+from supermodel.engine.run import Arm, Run, canonical
 from supermodel.engine.rungs import Gap
-from supermodel.engine.tree import pair_supermodel
 from supermodel.errors import StorageError
 from supermodel.jax_scope import in_float64
 from supermodel.models.joint import Joint
@@ -29,7 +29,7 @@ from supermodel.results.fingerprint import fingerprint
 from supermodel.results.storage import load_arrays, save_arrays
 from supermodel.verdict.examine import examine
 
-KIND = "checkpoint 1"
+KIND = "checkpoint 2"
 TRIED = 2  # stored points at which a likelihood is tried again
 
 
@@ -38,6 +38,7 @@ def identity(run: Any) -> dict[str, Any]:
     return {
         "seed": run.seed,
         "share": run.share,
+        "explore": getattr(run, "explore", "auto"),
         "data": fingerprint(run.data),
         "models": {name: {p: q.description for p, q in model.priors.items()} for name, model in run.models.items()},
     }
@@ -50,30 +51,53 @@ def write(run: Run, path: str | os.PathLike[str]) -> None:
         tried = joint.space.log_prior_at(points[:TRIED])
         groups[f"probe{i}"] = {"points": points, "log_likelihood": values, "log_prior": tried}
     for i, p in enumerate(run.pilots):
-        groups[f"pilot{i}"] = {
-            "mean": np.asarray(p.warp.mean), "factor": np.asarray(p.warp.factor), "points": p.points,
-            "log_joint": p.log_joint,
-        }  # fmt: skip
-        if p.mixture is not None:
-            groups[f"pilot{i}"] |= {f"mixture_{name}": value for name, value in p.mixture._asdict().items()}
+        groups[f"pilot{i}"] = _pilot_arrays(p)
     for i, arm in enumerate(run.arms):
         groups[f"arm{i}"] = _arm_arrays(arm)
     attrs = {
         "kind": KIND,
         "identity": identity(run),
         "order": [joint.name for joint, _ in run.probes],
-        "spent": run.spent,
-        "pilots": [_scalars(p, ("joint", "warp", "points", "log_joint", "mixture")) for p in run.pilots],
+        "evaluations": run.meter.evaluations,
+        "gradients": run.meter.gradients,
+        "pilots": [_pilot_attributes(p) for p in run.pilots],
         "arms": [_arm_attributes(arm) for arm in run.arms],
     }
     save_arrays(path, groups, attrs)
 
 
-def _scalars(item: Any, leave: tuple[str, ...]) -> dict[str, Any]:
-    row = {f.name: getattr(item, f.name) for f in fields(item) if f.name not in leave}
+WARPS = {kind.__name__: kind for kind in (Warp, Conditional)}
+
+
+def _pilot_arrays(p: Pilot) -> dict[str, np.ndarray]:
+    arrays = {"points": p.points, "log_joint": p.log_joint}
+    arrays |= {f"warp_{name}": np.asarray(value) for name, value in p.warp._asdict().items()}
+    return arrays | {f"hills_{name}": np.asarray(value) for name, value in p.reference.hills._asdict().items()}
+
+
+def _pilot_attributes(p: Pilot) -> dict[str, Any]:
     return {
-        k: v if isinstance(v, str | list) else float(v) if isinstance(v, float) else int(v) for k, v in row.items()
-    } | {"name": item.name}
+        "name": p.name,
+        "warp": type(p.warp).__name__,
+        "prior_share": float(p.reference.prior_share),
+        "spread": float(p.spread),
+        "looks": [list(look) for look in p.looks],
+        "is_agreed": bool(p.is_agreed),
+        "step": float(p.step),
+        "acceptance": float(p.acceptance),
+    }
+
+
+def _restored_pilot(joint: Joint, g: dict[str, np.ndarray], row: dict[str, Any]) -> Pilot:
+    kind = WARPS[row["warp"]]
+    warp = kind(*(g[f"warp_{name}"] for name in kind._fields))
+    hills = Hills(*(g[f"hills_{name}"] for name in Hills._fields))
+    reference = Reference(hills._replace(dof=float(hills.dof)), row["prior_share"])
+    looks = [Look(*look) for look in row["looks"]]
+    return Pilot(
+        joint, warp, reference, g["points"], g["log_joint"], row["spread"], looks, row["is_agreed"], row["step"],
+        row["acceptance"],
+    )  # fmt: skip
 
 
 def _arm_arrays(arm: Arm) -> dict[str, np.ndarray]:
@@ -84,6 +108,7 @@ def _arm_arrays(arm: Arm) -> dict[str, np.ndarray]:
         record = edge.record()
         arrays |= {"u": record.u, "log_joints": record.log_joints, "rung": record.rung}
         arrays["acceptances"] = np.array([b.acceptance for b in edge.blocks])
+        arrays["lengths"] = np.array([b.rung.shape[1] for b in edge.blocks])
     return arrays
 
 
@@ -93,11 +118,11 @@ def _arm_attributes(arm: Arm) -> dict[str, Any]:
         "first": arm.first,
         "second": -1 if arm.second is None else arm.second,
         "gap": list(map(float, arm.gap)),
-        "kernel": edge.kernel,
+        "kernel": edge.kernel.name,
+        "is_used": arm.is_used,
         "stream": edge.stream,
         "calls": edge.calls,
         "evaluations": edge.evaluations,
-        "gradients": edge.gradients,
         "step": float(arm.tuning.step),
         "leapfrogs": int(arm.tuning.leapfrogs),
     }
@@ -117,13 +142,8 @@ def resume(run: Run, path: str | os.PathLike[str]) -> bool:
         check_densities(joints[name], points, values, groups[f"probe{i}"]["log_prior"], path, run.executor)
         run.probes.append((joints[name], known))
     for i, row in enumerate(attrs["pilots"]):
-        g = groups[f"pilot{i}"]
-        joint = joints[row.pop("name")]
-        notes = [tuple(note) for note in row.pop("notes")]
-        warp = Warp(g["mean"], g["factor"])
-        hills = Mixture(*(g[f"mixture_{name}"] for name in Mixture._fields)) if "mixture_means" in g else None
-        run.pilots.append(Pilot(joint, warp, g["points"], g["log_joint"], notes=notes, mixture=hills, **row))
-    run.spent = attrs["spent"]
+        run.pilots.append(_restored_pilot(joints[row["name"]], groups[f"pilot{i}"], row))
+    run.meter.evaluations, run.meter.gradients = attrs["evaluations"], attrs["gradients"]
     run.arms = [_restored_arm(run, groups[f"arm{i}"], row) for i, row in enumerate(attrs["arms"])]
     return True
 
@@ -169,17 +189,16 @@ def check_densities(joint: Joint, points, log_likelihood: np.ndarray, log_prior:
 
 def _restored_arm(run: Run, g: dict[str, np.ndarray], row: dict[str, Any]) -> Arm:
     second = None if row["second"] < 0 else row["second"]
-    pair = pair_supermodel(run.pilots[row["first"]], None if second is None else run.pilots[second], run.share)
-    mixture = run.pilots[row["first"]].mixture if second is None else None
-    edge = Edge(pair, row["kernel"], CHAINS, row["stream"], run.executor, mixture)
+    pair = joined(run.pilots[row["first"]], None if second is None else run.pilots[second], run.share)
+    edge = Edge(pair, KERNELS[row["kernel"]], CHAINS, row["stream"], run.meter)
     edge.state = State(*(g[f"state_{name}"] for name in State._fields))
-    edge.calls, edge.evaluations, edge.gradients = row["calls"], row["evaluations"], row["gradients"]
+    edge.calls, edge.evaluations = row["calls"], row["evaluations"]
     if "u" in g:
-        n = len(g["acceptances"])
-        parts = [np.split(g[name], n, axis=1) for name in ("u", "log_joints", "rung")]
+        ends = np.cumsum(g["lengths"])[:-1]
+        parts = [np.split(g[name], ends, axis=1) for name in ("u", "log_joints", "rung")]
         edge.blocks = [Block(u, j, r, float(a)) for u, j, r, a in zip(*parts, g["acceptances"], strict=True)]
     tuning = Tuning(g["table"], g["log_prior"], row["step"], row["leapfrogs"])
-    arm = Arm(row["first"], second, edge, Gap(*row["gap"]), tuning)
+    arm = Arm(row["first"], second, edge, Gap(*row["gap"]), tuning, is_used=row["is_used"])
     if edge.blocks:
         arm.report = examine(edge.draws(tuning))
     return arm

@@ -1,4 +1,4 @@
-r"""One edge of the tree: a two-model `product` supermodel on a ladder, its chains, its record and its estimate."""
+r"""One edge of the tree: a two-model `product` supermodel on a ladder, its chains and its record."""
 
 from __future__ import annotations
 
@@ -9,20 +9,34 @@ from typing import Any
 import numpy as np
 
 from supermodel.embedding.coordinate import Ladder
+from supermodel.embedding.reference import REFERENCE, Reference
 from supermodel.embedding.supermodel import Supermodel
-from supermodel.embedding.warp import Warp
-from supermodel.engine.kernels import Randomness, State, Tuning, crank_nicolson, hamiltonian, hill_jumping, randomness
-from supermodel.engine.mixture import Mixture
+from supermodel.embedding.warp import identity
+from supermodel.engine.kernels import Kernel, Randomness, State, Tuning, randomness
+from supermodel.engine.meter import Meter
+from supermodel.engine.policy import PADDING
 from supermodel.jax_scope import in_float64
+from supermodel.models.joint import Joint
 from supermodel.models.model import Model
 from supermodel.sampling.draws import Draws
 
-REFERENCE = "reference N(0, I)"
+
+def with_reference(joint: Joint, warp: Any, reference: Reference) -> Supermodel:
+    """The supermodel of one model and a reference, in the coordinates of the model's warp."""
+    nothing = Model({}, lambda p, data=None: 0.0)
+    pair = Supermodel(
+        {joint.name: joint.model, REFERENCE: nothing},
+        combine="product", data=joint.data, warps=(warp, identity(0)), reference=reference,
+    )  # fmt: skip
+    pair.joints = (joint, pair.joints[1])  # compiled already
+    return pair
 
 
-def no_data_model() -> Model:
-    """The reference: no parameter of its own, likelihood 1. With standard normal companions, J = N(u; 0, I) and Z = 1."""
-    return Model({}, lambda p, data=None: 0.0)
+def padded(table: np.ndarray, log_prior: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """A ladder of one of few sizes, so that another one compiles nothing: rungs of prior probability 0 are added."""
+    extra = -len(table) % PADDING
+    table = np.concatenate([table, np.repeat(table[-1:], extra, axis=0)])
+    return table, np.concatenate([log_prior, np.full(extra, -np.inf)])
 
 
 @dataclass(frozen=True, eq=False)
@@ -33,70 +47,45 @@ class Block:
     log_joints: np.ndarray
     rung: np.ndarray
     acceptance: float
-    gradients: np.ndarray | None = None  # of the first model's ln J in u, if asked for
+    gradients: np.ndarray | None = None  # of the first model's ln J in u, where the kernel needs them
 
 
 class Edge:
-    """The chains between models `first` (rung M-1) and `second` (rung 0).
+    """The chains between models `first` (last rung) and `second` (rung 0).
 
-    The compiled block takes warps, rungs, balance and step as arguments: one compilation serves pilot and run.
+    The compiled block takes warps, rungs, balance and step as arguments: one compilation serves exploration and run.
     """
 
-    def __init__(
-        self,
-        pair: Supermodel,
-        kernel: str,
-        chains: int,
-        stream: int,
-        executor: Any = None,
-        mixture: Mixture | None = None,
-    ):
-        self.pair = pair
-        self.kernel = kernel  # "crank_nicolson", "hamiltonian", or "hill_jumping" with a mixture as the reference
-        self.mixture: Any = mixture
-        self.chains = chains
-        self.stream = stream
-        self.executor = executor
+    def __init__(self, pair: Supermodel, kernel: Kernel, chains: int, stream: int, meter: Meter):
+        self.pair, self.kernel, self.chains, self.stream, self.meter = pair, kernel, chains, stream, meter
         self.is_compiled = all(joint.is_traceable for joint in pair.joints)
-        self.paid = tuple(name != REFERENCE for name in pair.names)  # ends whose likelihood costs an evaluation
-        self.evaluations = self.gradients = 0
+        self.cost = sum(not pair.is_reference(k) for k in range(len(pair.names)))  # evaluations per chain and point
+        self.evaluations = 0
         self.blocks: list[Block] = []
         self.calls = 0
+        self.state: Any = None
 
     # -- evaluation -----------------------------------------------------------------------------------------------
 
-    @property
-    def cost(self) -> int:
-        """Evaluations per chain and point."""
-        return sum(self.paid)
-
     def log_joints_at(self, u: np.ndarray) -> np.ndarray:
         """ln J_k at many points of the pair, in NumPy (for likelihoods that JAX cannot trace)."""
-        columns = []
-        for k, joint in enumerate(self.pair.joints):
-            warp: Warp = self.pair.warps[k]
-            mine = warp.points(u[:, self.pair.places[k]])
-            rest = u[:, self.pair.rest[k]]
-            companion = -0.5 * np.sum(rest**2 + np.log(2 * np.pi), axis=1)
-            if self.paid[k]:
-                columns.append(joint.log_joint_at(mine, self.executor) + warp.log_det_value() + companion)
-            else:
-                columns.append(companion if self.mixture is None else self.mixture.log_density(np, u))
         self.evaluations += self.cost * len(u)
-        return np.stack(columns, axis=1)
+        return np.stack(
+            [self.pair.log_joint_at(k, u, self.meter.likelihood) for k in range(len(self.pair.names))], axis=1
+        )
 
     @cached_property
     def _compiled(self):
         import jax
         import jax.numpy as jnp
 
-        pair, n, size = self.pair, self.chains, len(self.pair.names)
+        pair, kernel, n, size = self.pair, self.kernel, self.chains, len(self.pair.names)
+        reference = None if pair.reference is None else jax.tree.map(jnp.asarray, pair.reference.hills)
+        reference = None if reference is None else pair.reference._replace(
+            hills=reference._replace(dof=float(pair.reference.hills.dof)))  # fmt: skip
 
         def values(u, warps):
-            if self.mixture is None:
-                return jax.vmap(lambda v: pair.log_joints(v, warps))(u)
-            first = jax.vmap(lambda v: pair.log_joint(0, v, warps))(u)
-            return jnp.stack([first, self.mixture.log_density(jnp, u)], axis=1)
+            return jax.vmap(lambda v: pair.log_joints(v, warps))(u)
 
         def with_gradients(u, warps):
             def one(v):
@@ -105,22 +94,16 @@ class Edge:
 
             return jax.vmap(one)(u)
 
+        evaluate = with_gradients if kernel.needs_gradients else values
+
         def start(u, rung, warps):
-            if self.kernel == "hamiltonian":
-                log_joints, gradients = with_gradients(u, warps)
-            else:
-                log_joints, gradients = values(u, warps), jnp.zeros((n, 0, 0))
+            found = evaluate(u, warps)
+            log_joints, gradients = found if kernel.needs_gradients else (found, jnp.zeros((n, 0, 0)))
             return State(u, log_joints, rung, gradients)
 
         def block(state, random, tuning, warps):
             def step(state, random):
-                if self.kernel == "hamiltonian":
-                    state, accepted = hamiltonian(lambda u: with_gradients(u, warps), state, random, tuning)
-                elif self.kernel == "hill_jumping":
-                    hills = jax.tree.map(jnp.asarray, self.mixture)
-                    state, accepted = hill_jumping(jnp, lambda u: values(u, warps), state, random, tuning, hills)
-                else:
-                    state, accepted = crank_nicolson(jnp, lambda u: values(u, warps), state, random, tuning)
+                state, accepted = kernel.step(jnp, lambda u: evaluate(u, warps), state, random, tuning, reference)
                 return state, (state.u, state.log_joints, state.rung, accepted, state.gradients[:, :1])
 
             return jax.lax.scan(step, state, random)
@@ -132,42 +115,54 @@ class Edge:
     @in_float64
     def begin(self, u: np.ndarray, rung: np.ndarray) -> None:
         """Put the chains at `u` (n, D) on the rungs `rung`."""
-        if self.is_compiled:
-            self.state = self._compiled[0](u, rung, self.pair.warps)
-            self.evaluations += self.cost * len(u)
-            self.gradients += self.cost * len(u) if self.kernel == "hamiltonian" else 0
-        else:
+        if not self.is_compiled:
             self.state = State(u, self.log_joints_at(u), rung, np.zeros((len(u), 0, 0)))
+            return
+        self.meter.check(self.cost * len(u))
+        self.state = self._compiled[0](u, rung, self.pair.warps)
+        self._paid(self.cost * len(u))
+
+    def _paid(self, n: int) -> None:
+        self.evaluations += n
+        self.meter.count(n, n if self.kernel.needs_gradients else 0)
 
     @in_float64
-    def advance(self, seed: int, steps: int, tuning: Tuning, with_gradients: bool = False) -> Block:
-        """Move all chains by `steps` steps."""
+    def advance(self, seed: int, steps: int, tuning: Tuning) -> Block:
+        """Move all chains by `steps` steps, or by as many as the budget holds (at least one)."""
+        each = self.cost * self.chains * self.kernel.evaluations(tuning)
+        self.meter.check(each)
+        steps = min(steps, self.meter.room // each)
         self.calls += 1
-        rng = np.random.default_rng([seed, self.stream, self.calls])
-        random = randomness(rng, steps, self.chains, self.pair.dimension)
+        random = self._random(np.random.default_rng([seed, self.stream, self.calls]), steps)
         if not self.is_compiled:
             return self._advance_numpy(random, tuning)
         self.state, (u, log_joints, rung, accepted, gradients) = self._compiled[1](
             self.state, random, tuning, self.pair.warps
         )
-        per_step = int(tuning.leapfrogs) if self.kernel == "hamiltonian" else 1
-        paid = self.cost * self.chains * steps * per_step
-        self.evaluations += paid
-        self.gradients += paid if self.kernel == "hamiltonian" else 0
+        self._paid(each * steps)
         swap = [np.moveaxis(np.asarray(x), 0, 1) for x in (u, log_joints, rung)]
-        first = np.moveaxis(np.asarray(gradients), 0, 1)[:, :, 0] if with_gradients else None
+        first = np.moveaxis(np.asarray(gradients), 0, 1)[:, :, 0] if self.kernel.needs_gradients else None
         return Block(swap[0], swap[1], swap[2], float(np.mean(np.asarray(accepted))), first)
+
+    def _random(self, rng: np.random.Generator, steps: int) -> Randomness:
+        reference, d = self.pair.reference, self.pair.dimension
+        if reference is None:
+            return randomness(rng, steps, self.chains, d)
+        prior = None
+        if reference.prior_share > 0:
+            x = self.pair.joints[0].space.sample_prior(rng, steps * self.chains)
+            prior = self.pair.warps[0].inverse(x).reshape(steps, self.chains, d)
+        return randomness(rng, steps, self.chains, d, float(reference.hills.dof), prior)
 
     def _advance_numpy(self, random: Randomness, tuning: Tuning) -> Block:
         record, accepted = [], []
         for i in range(len(random.kind)):
             step = Randomness(*(numbers[i] for numbers in random))
-            if self.kernel == "hill_jumping":
-                self.state, ok = hill_jumping(np, self.log_joints_at, self.state, step, tuning, self.mixture)
-            else:
-                self.state, ok = crank_nicolson(np, self.log_joints_at, self.state, step, tuning)
+            self.state, ok = self.kernel.step(np, self.log_joints_at, self.state, step, tuning, self.pair.reference)
             record.append(self.state)
             accepted.append(ok.mean())
+            if self.meter.over():  # a slow likelihood: the rest of the block would break the limit
+                break
         stack = [np.stack([getattr(s, f) for s in record], axis=1) for f in ("u", "log_joints", "rung")]
         return Block(stack[0], stack[1], stack[2], float(np.mean(accepted)))
 
@@ -184,6 +179,6 @@ class Edge:
         used = np.isfinite(np.asarray(tuning.log_prior))
         ladder = Ladder(np.asarray(tuning.table)[used], np.asarray(tuning.log_prior)[used])
         record = self.record()
-        spent = {"likelihood": self.evaluations, "gradient": self.gradients}
+        spent = {"likelihood": self.evaluations, "gradient": self.evaluations if self.kernel.needs_gradients else 0}
         pair = self.pair.with_coordinate(ladder)
         return Draws(pair, record.rung, record.log_joints, record.u, spent, info={"acceptance": record.acceptance})

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
+from supermodel.engine.explore import Look
 from supermodel.engine.goals import Goals
+from supermodel.engine.policy import AGREE_ERRORS, AGREE_NATS, DISAGREE_ERRORS
 from supermodel.engine.run import Run
-from supermodel.estimation.estimate import Evidences
+from supermodel.estimation.estimate import UNKNOWN, Estimate, Evidences
 from supermodel.verdict.rules import Finding, findings
 from supermodel.verdict.verdict import Reason, Verdict, worst
 
@@ -20,30 +20,51 @@ ENDINGS = {
 }
 
 
+SPOILS = {"rhat", "drift", "never_visited"}  # on any edge of a model: what it says of the pilot holds for all its edges
+
+
 def judge(run: Run) -> Verdict:
-    """All findings on the edges that some Bayes factor rests on, and on how the run ended."""
+    """All findings on the edges, on the looks at every model, and on how the run ended."""
+    if not run.is_weighed:
+        why = ENDINGS.get(run.ended, "an interruption")
+        sentence = f"the run ended by {why} before the models could be weighed: what it shows is a rough look."
+        return worst(
+            [("fail", Reason("interrupted" if run.ended == "interrupted" else "target_not_reached", sentence))]
+        )
     found: list[Finding] = []
     for arm in run.arms:
+        if arm.report is None:
+            continue
         for level, reason in findings(arm.report, "between {!r} and {!r}: ".format(*arm.edge.pair.names)):
-            # An edge that serves the absolute evidences only cannot spoil a Bayes factor.
-            found.append((level if run.matters(arm) else "caution", reason))
-    for pilot in run.pilots:
-        found += [("caution", Reason(code, sentence)) for code, sentence in pilot.notes]
-    return worst(found + _against_pilots(run) + ending(run.ended, run.evidences(), run.goals))
+            # An edge that serves the absolute evidences only cannot spoil a Bayes factor, unless it tells of a model
+            # whose posterior was not found: every edge of that model stands on the same exploration.
+            found.append((level if run.matters(arm) or reason.code in SPOILS else "caution", reason))
+    return worst(found + _looks(run) + ending(run.ended, run.evidences(), run.goals))
 
 
-def _against_pilots(run: Any) -> list[Finding]:
-    """Evidences against those that the tempered particles gave on their way: two routes to one number."""
+def _looks(run: Run) -> list[Finding]:
+    """The evidences against those that the looks gave on their way: independent routes to one number."""
     evidences, found = run.evidences(), []
     for pilot in run.pilots:
         final = evidences.log_evidence(pilot.name)
-        gap, error = abs(final.value - pilot.log_evidence), np.hypot(pilot.log_evidence_error, final.error)
-        if gap > 1.0 + 6 * error:  # NaN where the pilot has none: false
-            sentence = (
-                f"ln Z of {pilot.name!r} is {final.value:.2f}; its pilot had {pilot.log_evidence:.2f} ± {error:.2f}."
-            )
-            found.append(("caution", Reason("pilot_disagrees", sentence)))
+        rough = [look for look in pilot.looks if np.isfinite(look.log_evidence)]
+        told = ", ".join(f"{look.log_evidence:.2f} ± {look.error:.2f} ({look.name})" for look in rough)
+        sentence = f"ln Z of {pilot.name!r} is {final.value:.2f} ± {final.error:.2f}; the looks at it gave {told}."
+        if not pilot.is_agreed:
+            found.append(("fail", Reason("looks_disagree", sentence if rough else NO_LOOK.format(pilot.name))))
+        elif rough:
+            # At least one look must stand by the answer; how far off the nearest is, in errors.
+            off = min(abs(final.value - look.log_evidence) / _joint_error(look, final) for look in rough)
+            if off > AGREE_ERRORS:
+                found.append(("fail" if off > DISAGREE_ERRORS else "caution", Reason("pilot_disagrees", sentence)))
     return found
+
+
+def _joint_error(look: Look, final: Estimate) -> float:
+    return float(np.hypot(look.error + AGREE_NATS / AGREE_ERRORS, min(final.error, UNKNOWN)))
+
+
+NO_LOOK = "the chains that explored {!r} from different starts did not meet: a part of its posterior may be missed."
 
 
 def ending(ended: str, evidences: Evidences, goals: Goals) -> list[Finding]:
@@ -51,7 +72,8 @@ def ending(ended: str, evidences: Evidences, goals: Goals) -> list[Finding]:
     if ended in ("target", "decided"):
         return []
     pairs = [(a, b) for a in evidences.names for b in evidences.names if a != b]
-    error = max((evidences.log_bayes_factor(a, b).error for a, b in pairs), default=0.0)
+    alone = evidences.log_evidence(evidences.names[0]).error if len(evidences.names) == 1 else 0.0
+    error = max((evidences.log_bayes_factor(a, b).error for a, b in pairs), default=alone)
     code = "interrupted" if ended == "interrupted" else "target_not_reached"
     if error <= goals.target_error and code == "target_not_reached":
         return []

@@ -1,10 +1,8 @@
 r"""Moves of $(u, \text{rung})$ for a two-model `product` supermodel on a ladder, for all chains at once.
 
-The target at rung m is $\prod_k J_k(u)^{w_{mk}}$. Warped coordinates make every $J_k$ look like $Z_k N(u; 0, I)$, which
-the moves exploit: `crank_nicolson` is exact for that Gaussian at one evaluation a step; `hamiltonian` needs a few
-gradients and pays where the Gaussian is only a rough likeness; `hill_jumping` serves where the reference is a mixture.
-$\ln J_k$ (and the gradients) of the current point are kept, so a new rung costs nothing: its conditional given $u$ is
-drawn exactly.
+The target at rung m is $\prod_k J_k(u)^{w_{mk}}$. $\ln J_k$ (and the gradients) of the current point are kept, so a new rung
+costs nothing: its conditional given $u$ is drawn exactly. A `Kernel` is a step with what the engine must know of it; a new
+move is one function and one row of `KERNELS`.
 """
 
 from __future__ import annotations
@@ -14,11 +12,12 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from supermodel.engine.mixture import Mixture
+from supermodel.embedding.reference import Reference, stretches
+from supermodel.engine.policy import BOLD, JITTER, LEAPFROGS, QUARTER_TURN
 
 
 class State(NamedTuple):
-    """All chains at one moment; `gradients` only under `hamiltonian`."""
+    """All chains at one moment; `gradients` only for kernels that need them."""
 
     u: Any  # (n, D)
     log_joints: Any  # (n, K)
@@ -31,8 +30,19 @@ class Tuning(NamedTuple):
 
     table: Any  # (M, K): weights of the rungs
     log_prior: Any  # (M,): the balance
-    step: Any  # (): local step of crank_nicolson, or leapfrog step
+    step: Any  # (): size of a local step
     leapfrogs: Any  # (): leapfrogs of a trajectory
+
+
+class Randomness(NamedTuple):
+    """The random numbers of a step (or, with one axis more, of many), drawn outside so that JAX and NumPy run the same code."""
+
+    normal: Any  # (n, D)
+    accept: Any  # (n,) uniform
+    rung: Any  # (n,) uniform
+    kind: Any  # (n,) uniform: how bold a step is
+    stretch: Any  # (n,): what makes a normal vector a Student t one
+    prior: Any  # (n, D) draws of the prior, where the reference has a share of it; else (n, 0)
 
 
 def weighted(xp, table, rung, log_joints):
@@ -56,69 +66,62 @@ def draw_rung(xp, uniform, table, log_prior, log_joints):
     return xp.minimum(xp.sum(uniform[:, None] > cumulative, axis=1), table.shape[0] - 1)
 
 
-class Randomness(NamedTuple):
-    """The random numbers of a step (or, with one axis more, of many), drawn outside so that JAX and NumPy run the same code."""
+def _decided(xp, state: State, random: Randomness, tuning: Tuning, log_ratio, u, log_joints, gradients=None):
+    """Accept with the Metropolis ratio, then draw a new rung. NaN and -inf compare false: such proposals are refused."""
+    accepted = xp.log(random.accept) < log_ratio
+    u = xp.where(accepted[:, None], u, state.u)
+    kept = xp.where(accepted[:, None], log_joints, state.log_joints)
+    if gradients is None:
+        gradients = state.gradients
+    else:
+        gradients = xp.where(accepted[:, None, None], gradients, state.gradients)
+    rung = draw_rung(xp, random.rung, tuning.table, tuning.log_prior, kept)
+    return State(u, kept, rung, gradients), accepted
 
-    normal: Any  # (n, D)
-    accept: Any  # (n,) uniform
-    rung: Any  # (n,) uniform
-    kind: Any  # (n,) uniform: how bold a step is
 
+def crank_nicolson(
+    xp, evaluate: Callable, state: State, random: Randomness, tuning: Tuning, reference: Reference | None
+):
+    r"""$u' = \sqrt{1 - b^2}\,u + b\,\xi$, reversible for $N(0, I)$: accept with the ratio of $J / N$.
 
-BOLD = 0.5  # share of independent proposals among the Crank-Nicolson steps: the rest are local and free stuck chains
-
-
-def crank_nicolson(xp, evaluate: Callable, state: State, random: Randomness, tuning: Tuning) -> tuple[State, Any]:
-    r"""$u' = \sqrt{1 - b^2}\,u + b\,\xi$, reversible for $N(0, I)$: accept with the ratio of $J / N$; then a new rung.
-
-    $b = 1$ (an independent proposal) in most steps, $b$ = `step` in the others.
+    $b = 1$ (an independent proposal) in a share of the steps, $b$ = `step` in the others. Exact for $J = Z N(0, I)$, at one
+    evaluation a step.
     """
     b = xp.where(random.kind < BOLD, 1.0, tuning.step)[:, None]
     proposal = xp.sqrt(1.0 - b * b) * state.u + b * random.normal
     log_joints = evaluate(proposal)
     old = weighted(xp, tuning.table, state.rung, state.log_joints) + 0.5 * xp.sum(state.u**2, axis=1)
     new = weighted(xp, tuning.table, state.rung, log_joints) + 0.5 * xp.sum(proposal**2, axis=1)
-    accepted = xp.log(random.accept) < new - old  # NaN and -inf compare false: such proposals are refused
-    u = xp.where(accepted[:, None], proposal, state.u)
-    kept = xp.where(accepted[:, None], log_joints, state.log_joints)
-    rung = draw_rung(xp, random.rung, tuning.table, tuning.log_prior, kept)
-    return State(u, kept, rung, state.gradients), accepted
+    return _decided(xp, state, random, tuning, new - old, proposal, log_joints)
 
 
-def hill_jumping(
-    xp, evaluate: Callable, state: State, random: Randomness, tuning: Tuning, mixture: Mixture
-) -> tuple[State, Any]:
-    r"""Half of the proposals are drawn from the mixture $r$ and accepted with the ratio of $J / r$; the others are steps of a
-    random walk shaped by one of its hills. The last column of $\ln J_k$ is $\ln r$.
+def reference_jumps(xp, evaluate: Callable, state: State, random: Randomness, tuning: Tuning, reference: Any):
+    r"""A share of the proposals are drawn from the reference $r$ and accepted with the ratio of $J / r$; the others are steps
+    of a random walk shaped by one of its hills. The last column of $\ln J_k$ is $\ln r$.
     """
     bold = random.kind < BOLD
     pick = xp.where(bold, random.kind / BOLD, (random.kind - BOLD) / (1.0 - BOLD))
-    jump = mixture.transform(xp, random.normal, pick)
-    walk = state.u + tuning.step * mixture.step(xp, random.normal, pick)
+    jump = reference.transform(xp, random.normal, pick, random.stretch, random.prior)
+    walk = state.u + tuning.step * reference.hills.step(xp, random.normal, pick)
     proposal = xp.where(bold[:, None], jump, walk)
     log_joints = evaluate(proposal)
     old = weighted(xp, tuning.table, state.rung, state.log_joints) - xp.where(bold, state.log_joints[:, -1], 0.0)
     new = weighted(xp, tuning.table, state.rung, log_joints) - xp.where(bold, log_joints[:, -1], 0.0)
-    accepted = xp.log(random.accept) < new - old
-    u = xp.where(accepted[:, None], proposal, state.u)
-    kept = xp.where(accepted[:, None], log_joints, state.log_joints)
-    rung = draw_rung(xp, random.rung, tuning.table, tuning.log_prior, kept)
-    return State(u, kept, rung, state.gradients), accepted
+    return _decided(xp, state, random, tuning, new - old, proposal, log_joints)
 
 
-def hamiltonian(evaluate: Callable, state: State, random: Randomness, tuning: Tuning) -> tuple[State, Any]:
-    r"""A leapfrog trajectory of $-\sum_k w_{mk} \ln J_k$ from a fresh momentum, then a new rung.
+def hamiltonian(xp, evaluate: Callable, state: State, random: Randomness, tuning: Tuning, reference: Reference | None):
+    r"""A leapfrog trajectory of $-\sum_k w_{mk} \ln J_k$ from a fresh momentum.
 
-    The step varies by 20% from trajectory to trajectory, so that no orbit returns to its start.
+    The step varies from trajectory to trajectory, so that no orbit returns to its start.
     """
     import jax
-    import jax.numpy as jnp
 
     w = tuning.table[state.rung]  # (n, K)
-    step = (tuning.step * (0.8 + 0.4 * random.kind))[:, None]
+    step = (tuning.step * (1 - JITTER + 2 * JITTER * random.kind))[:, None]
 
     def force(gradients):
-        return jnp.sum(jnp.where(w[..., None] > 0, w[..., None] * gradients, 0.0), axis=1)
+        return xp.sum(xp.where(w[..., None] > 0, w[..., None] * gradients, 0.0), axis=1)
 
     def leapfrog(_, carry):
         u, p, _, gradients = carry
@@ -129,19 +132,51 @@ def hamiltonian(evaluate: Callable, state: State, random: Randomness, tuning: Tu
 
     start = (state.u, random.normal, state.log_joints, state.gradients)
     u, p, log_joints, gradients = jax.lax.fori_loop(0, tuning.leapfrogs, leapfrog, start)
-    old = weighted(jnp, tuning.table, state.rung, state.log_joints) - 0.5 * jnp.sum(random.normal**2, axis=1)
-    new = weighted(jnp, tuning.table, state.rung, log_joints) - 0.5 * jnp.sum(p**2, axis=1)
-    accepted = jnp.log(random.accept) < new - old
-    u = jnp.where(accepted[:, None], u, state.u)
-    kept = jnp.where(accepted[:, None], log_joints, state.log_joints)
-    gradients = jnp.where(accepted[:, None, None], gradients, state.gradients)
-    rung = draw_rung(jnp, random.rung, tuning.table, tuning.log_prior, kept)
-    return State(u, kept, rung, gradients), accepted
+    old = weighted(xp, tuning.table, state.rung, state.log_joints) - 0.5 * xp.sum(random.normal**2, axis=1)
+    new = weighted(xp, tuning.table, state.rung, log_joints) - 0.5 * xp.sum(p**2, axis=1)
+    return _decided(xp, state, random, tuning, new - old, u, log_joints, gradients)
 
 
-def randomness(rng: np.random.Generator, steps: int, n: int, dimension: int) -> Randomness:
+class Kernel(NamedTuple):
+    """A move and what the engine must know of it."""
+
+    name: str
+    step: Callable  # (xp, evaluate, state, random, tuning, reference) -> (state, accepted)
+    first_step: Callable[[int], float]  # of the dimension
+    needs_gradients: bool = False
+    aim: float | None = None  # the acceptance that warm-up steers the step towards; None: the step stays
+
+    def evaluations(self, tuning: Tuning) -> int:
+        """Evaluations of a model per chain and step."""
+        return int(tuning.leapfrogs) if self.needs_gradients else 1
+
+    def steered(self, step: float, acceptance: float) -> float:
+        """A better step after a block of this acceptance."""
+        return step if self.aim is None else float(np.clip(step * np.exp(acceptance - self.aim), 0.01, 1.2))
+
+
+KERNELS = {
+    kernel.name: kernel
+    for kernel in (
+        Kernel("crank_nicolson", crank_nicolson, lambda d: 0.3),
+        Kernel("reference_jumps", reference_jumps, lambda d: 1.2 * max(d, 1) ** -0.5),
+        Kernel("hamiltonian", hamiltonian, lambda d: 0.9 * max(d, 1) ** -0.25, needs_gradients=True, aim=0.8),
+    )
+}
+
+
+def leapfrogs(step: float) -> int:
+    """Enough leapfrogs for a quarter turn, which takes a standard normal to an independent draw."""
+    return int(np.clip(np.ceil(QUARTER_TURN / step), *LEAPFROGS))
+
+
+def randomness(
+    rng: np.random.Generator, steps: int, n: int, dimension: int, dof: float = np.inf, prior: np.ndarray | None = None
+) -> Randomness:
     """The random numbers of `steps` steps. From NumPy for both kinds of likelihood: compiled code then holds no generator,
     which halves its compile time, and a likelihood gives the same chains whether JAX can trace it or not.
     """
     uniform = rng.random((3, steps, n))
-    return Randomness(rng.standard_normal((steps, n, dimension)), 1.0 - uniform[0], uniform[1], uniform[2])
+    normal = rng.standard_normal((steps, n, dimension))
+    prior = np.zeros((steps, n, 0)) if prior is None else prior
+    return Randomness(normal, 1.0 - uniform[0], uniform[1], uniform[2], stretches(rng, dof, (steps, n)), prior)

@@ -1,33 +1,51 @@
-r"""The run: pilots, tree, warm-up, then blocks until the error is small enough and the checks agree."""
+r"""The run: exploration, tree, warm-up, then blocks until the error is small enough and the checks agree."""
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 
-from supermodel.engine.edge import Block, Edge
+from supermodel.engine.edge import Block, Edge, padded
+from supermodel.engine.explore import Known, Pilot, explore
 from supermodel.engine.goals import Goals
-from supermodel.engine.kernels import Tuning
-from supermodel.engine.pilot import BATCH, Known, Pilot, leapfrogs, padded, pilot
+from supermodel.engine.kernels import KERNELS, Kernel, Tuning, leapfrogs
+from supermodel.engine.meter import Meter, Spent
+from supermodel.engine.network import Measured, candidates, grow, joined, measure
+from supermodel.engine.policy import (
+    BATCH,
+    CHAINS,
+    CLOSED,
+    CLOSING_ERROR,
+    EASY,
+    EASY_FEW,
+    EFFORTS,
+    EXPLORING,
+    FEW_CROSSINGS,
+    FIRST_BLOCKS,
+    GROWTH,
+    HOPELESS,
+    LEAST_BLOCKS,
+    LONG,
+    MOST_ROUNDS,
+    SHORT_PATH,
+    STEPS,
+    THREE,
+    TYPICAL,
+    Effort,
+)  # fmt: skip
 from supermodel.engine.rungs import Gap, place, rebalance
-from supermodel.engine.tree import grow, measure, pair_supermodel
 from supermodel.estimation.estimate import UNKNOWN, Estimate, Evidences
 from supermodel.estimation.mbar import multistate
 from supermodel.jax_scope import in_float64
 from supermodel.models.joint import Joint
 from supermodel.models.model import Model
 from supermodel.models.space import Space
+from supermodel.results.paths import paths
 from supermodel.verdict.examine import examine
 from supermodel.verdict.rules import is_settled
-
-PATIENCE = 2_000_000  # evaluations, where the user sets no limit
-LONG, FEW = 25_000, 4  # draws of an edge after which fewer crossings than this will not become more
-HOPELESS = 200_000  # draws of an edge beyond which more of the same would not mend it
-CHAINS, STEPS = 16, 16  # one block: few enough that a cheap problem ends early
 
 
 @dataclass
@@ -40,15 +58,12 @@ class Arm:
     gap: Gap
     tuning: Tuning
     report: Any = None  # a Report, as soon as there are draws
-
-    @property
-    def n_draws(self) -> int:
-        return sum(block.rung.size for block in self.edge.blocks)
+    is_used: bool = True  # on the tree; else it only closes a cycle, and checks a direct edge
 
 
 @dataclass
 class Run:
-    """All of one comparison between pilot and answer. Plain data between blocks, so that it can be stored."""
+    """All of one comparison between first call and answer. Plain data between blocks, so that it can be stored."""
 
     models: Mapping[str, Model]
     data: Any
@@ -56,122 +71,133 @@ class Run:
     share: bool | list[str] = True
     executor: Any = None
     goals: Goals = field(default_factory=Goals)
+    explore: str = "auto"
     report_progress: Callable[[Run], None] | None = None
     keep: Callable[[Run], None] | None = None  # called when there is something worth a checkpoint
     probes: list[tuple[Joint, Known]] = field(default_factory=list)  # in the order in which models are taken
     pilots: list[Pilot] = field(default_factory=list)
     arms: list[Arm] = field(default_factory=list)
-    spent: int = 0  # evaluations outside pilots and edges
-    began: float = field(default_factory=time.monotonic)
     ended: str = ""  # why the run ended: "target", "decided", "max_evaluations", ...
+
+    def __post_init__(self):
+        self.meter = Meter(self.goals, self.executor, self._watch)
+
+    @property
+    def began(self) -> float:
+        return self.meter.began
+
+    @property
+    def evaluations(self) -> int:
+        return self.meter.evaluations
+
+    @property
+    def gradients(self) -> int:
+        return self.meter.gradients
 
     # -- preparation ----------------------------------------------------------------------------------------------
 
     @in_float64
     def prepare(self) -> None:
         """Probes and pilots of all models, the tree, and the warm-up of its edges; what is there already is kept."""
+        try:
+            self._prepare()
+        except Spent as spent:
+            self.ended = str(spent)
+        except KeyboardInterrupt:
+            if not self.probes:
+                raise
+            self.ended = "interrupted"
+
+    def _prepare(self) -> None:
         if not self.probes:
             self.probes = self._probe()
             self._keep()
+        effort = self._effort()
         for stream, (joint, known) in enumerate(self.probes):
             if stream >= len(self.pilots):
-                self.pilots.append(pilot(joint, known, self.seed, stream, self.executor))
+                self.pilots.append(explore(joint, known, self.seed, stream, self.meter, effort))
                 self._keep()
         if not self.arms:
-            self.spent = 0
             edges = enumerate(self._tree())
-            self.arms = [self._warm(i, j, gap, pair, starts, 1000 + n) for n, (i, j, gap, pair, starts) in edges]
+            self.arms = [self._warm(i, j, found, 1000 + n, used) for n, (i, j, found, used) in edges]
             self._keep()
 
     def _probe(self) -> list[tuple[Joint, Known]]:
         joints = canonical(self.models, self.data)
-        probed = [(joint, joint.probe(np.random.default_rng(self.seed), BATCH, self.executor)) for joint in joints]
+        # A budget that does not hold a batch of every model holds a smaller one.
+        n = int(np.clip(self.meter.room // (8 * len(joints)), 8, BATCH))
+        probed = [
+            (j, j.probe(np.random.default_rng(self.seed), n, lambda x, j=j: self.meter.likelihood(j, x)))
+            for j in joints
+        ]
         # Models are taken in an order that depends on what they say, not on how they are listed or named:
         # swapping two models then flips the sign of ln B to the last bit.
         return sorted(probed, key=lambda item: (item[0].dimension, tuple(item[1][1])))
+
+    def _effort(self) -> Effort:
+        """The effort that was asked for, or as much of it as a limited budget allows."""
+        effort = EFFORTS[self.explore]
+        limit = self.goals.max_evaluations or np.inf
+        if self.goals.max_seconds is not None:
+            each = self.meter.seconds_calling / max(self.meter.evaluations, 1)
+            traced = all(joint.is_traceable for joint, _ in self.probes)
+            limit = min(limit, np.inf if traced else self.goals.max_seconds / max(each, 1e-9))
+        return effort.scaled(EXPLORING * limit / (len(self.models) * TYPICAL))
 
     def _keep(self) -> None:
         if self.keep is not None:
             self.keep(self)
 
-    def _tree(self) -> list[tuple]:
-        """Edges (first, second or None, gap, supermodel, starts), nearest the reference first."""
-        rng = np.random.default_rng([self.seed, 999])
-        root = len(self.pilots)
-        measured, costs = {}, {}
-        for i, j in self._candidates():
+    def _watch(self) -> None:
+        if self.report_progress is not None:
+            self.report_progress(self)
+
+    def _tree(self) -> list[tuple[int, int | None, Measured, bool]]:
+        """Edges (first, second or None, measured pair, whether on the tree), nearest the reference first."""
+        rng, root = np.random.default_rng([self.seed, 999]), len(self.pilots)
+        measured = {}
+        for i, j in candidates(self.pilots, self.goals.target_error):
             first, second = self.pilots[i], None if j == root else self.pilots[j]
-            pair = pair_supermodel(first, second, self.share)
-            gap, starts, paid = measure(pair, first, second, rng, self.executor)
-            self.spent += paid
-            measured[i, j] = (gap, pair, starts)
-            # One evaluation a step on an edge to the reference and two on one between models; but through the
-            # reference a pair of models needs two edges.
-            costs[i, j] = 2 * gap.length**2
-        edges = grow(self.pilots, costs, root)
-        result = []
-        for i, j in edges:
-            flip = (i, j) not in measured
-            gap, pair, starts = measured[(j, i) if flip else (i, j)]
-            a, b = (j, i) if flip else (i, j)
-            result.append((a, None if b == root else b, gap, pair, starts))
-        return result
+            measured[i, j] = measure(joined(first, second, self.share), first, second, rng, self.meter)
+        # One evaluation a step on an edge to the reference and two on one between models; but through the reference a
+        # pair of models needs two edges.
+        tree = grow(root, {pair: 2 * found.gap.length**2 for pair, found in measured.items()})
+        direct = {k for i, j in tree if j != root for k in (i, j)}
+        closing = [(k, root) for k in sorted(direct) if (k, root) not in tree]
+        edges = [(i, j, True) for i, j in tree] + [(i, j, False) for i, j in closing]
+        return [(i, None if j == root else j, measured[i, j], used) for i, j, used in edges]
 
-    def _candidates(self) -> list[tuple[int, int]]:
-        """Every model with the reference; two models with each other where both are far from it but share parameters."""
-        root = len(self.pilots)
-        pairs = [(i, root) for i in range(root)]
-        least = 0.05 if root <= 4 else 1.0  # measuring a pair has its price too
-        far = [i for i, p in enumerate(self.pilots) if p.spread > least and not p.is_hilly]
-        for i in far:
-            for j in far:
-                common = set(self.pilots[i].joint.space.names) & set(self.pilots[j].joint.space.names)
-                if i < j and common:
-                    pairs.append((i, j))
-        return pairs
-
-    def _warm(self, i: int, j: int | None, gap: Gap, pair, starts, stream: int) -> Arm:
+    def _warm(self, i: int, j: int | None, found: Measured, stream: int, used: bool) -> Arm:
         """Chains from both ends; the balance and the step are learnt here and never changed afterwards."""
+        pair, gap, starts = found
         ends = [self.pilots[i]] + ([] if j is None else [self.pilots[j]])
-        compiled = all(joint.is_traceable for joint in pair.joints)
-        # A trajectory costs about five gradients; a Crank-Nicolson step is cheaper while it is accepted often enough.
-        easy = min(p.acceptance for p in ends) > (0.25 if pair.dimension <= 3 else 0.6)
-        kernel = "crank_nicolson" if easy or not compiled else "hamiltonian"
-        mixture = ends[0].mixture if j is None else None
-        if mixture is not None:
-            kernel = "hill_jumping"
-        edge = Edge(pair, kernel, CHAINS, stream, self.executor, mixture)
+        kernel = self._kernel(pair, ends)
+        edge = Edge(pair, kernel, CHAINS, stream, self.meter)
         table, prior = place(gap)
         top = len(table) - 1
-        table, prior = padded(table, prior)
         steps = [p.step for p in ends if p.step > 0]
-        by_kernel = {
-            "hamiltonian": min(steps, default=0.9 * max(pair.dimension, 1) ** -0.25),
-            "crank_nicolson": 0.3,
-            "hill_jumping": 1.2 * max(pair.dimension, 1) ** -0.5,
-        }
-        step = by_kernel[kernel]
-        tuning = Tuning(table, prior, step, leapfrogs(step))
+        step = (
+            min(steps, default=kernel.first_step(pair.dimension))
+            if kernel.needs_gradients
+            else kernel.first_step(pair.dimension)
+        )
+        tuning = Tuning(*padded(table, prior), step, leapfrogs(step))
         half = CHAINS // 2
         edge.begin(np.concatenate([starts[0][:half], starts[1][:half]]), np.repeat([top, 0], half))
-        rounds = 1 if gap.length < 0.3 else 3 + int(np.ceil(gap.length / 4))
+        rounds = 1 if gap.length < SHORT_PATH else min(3 + int(np.ceil(gap.length / 4)), MOST_ROUNDS)
         for _ in range(rounds):
-            block = edge.advance(self.seed, STEPS, tuning)
-            tuning = self._learn(edge, block, tuning)
-        return Arm(i, j, edge, gap, tuning)
+            tuning = _learnt(edge, edge.advance(self.seed, STEPS, tuning), tuning)
+        return Arm(i, j, edge, gap, tuning, is_used=used)
 
     @staticmethod
-    def _learn(edge: Edge, record: Block, tuning: Tuning) -> Tuning:
-        """A better balance (by MBAR on the warm-up draws) and, for trajectories, a better step."""
-        table, prior = np.asarray(tuning.table), np.asarray(tuning.log_prior)
-        used = np.isfinite(prior)
-        fit = multistate(record.log_joints, record.rung, table[used])
-        log_z = np.full(len(prior), np.nan)
-        log_z[used] = fit.log_z
-        step = float(tuning.step)
-        if edge.kernel == "hamiltonian":
-            step = float(np.clip(step * np.exp(record.acceptance - 0.8), 0.01, 1.2))
-        return Tuning(table, rebalance(log_z, prior), step, leapfrogs(step))
+    def _kernel(pair, ends: list[Pilot]) -> Kernel:
+        """A trajectory costs about five gradients; a step of one evaluation is cheaper while it is accepted often enough."""
+        easy = min(p.acceptance for p in ends) > (EASY_FEW if pair.dimension <= THREE else EASY)
+        traced = all(joint.is_traceable for joint in pair.joints)
+        if pair.reference is not None and not pair.reference.is_standard_normal:
+            many = len(pair.reference.hills.log_weights) == 1 and traced and not easy
+            return KERNELS["hamiltonian" if many else "reference_jumps"]
+        return KERNELS["crank_nicolson" if easy or not traced else "hamiltonian"]
 
     # -- the loop -------------------------------------------------------------------------------------------------
 
@@ -179,98 +205,119 @@ class Run:
     def loop(self) -> None:
         """Blocks on whichever edge lowers the error most per evaluation, until a goal is met or someone stops it."""
         try:
-            self._loop()
+            if not self.ended:
+                self._loop()
+        except Spent as spent:
+            self.ended = str(spent)
         except KeyboardInterrupt:
-            if any(arm.report is None for arm in self.arms):
-                raise  # nothing to show yet
             self.ended = "interrupted"
-        self._tell()
+        for arm in self.arms:
+            if arm.edge.blocks and (arm.report is None or arm.report.n_draws < arm.edge.record().rung.size):
+                arm.report = examine(arm.edge.draws(arm.tuning))
+        self._keep()
+        self._watch()
 
     def _loop(self) -> None:
         for arm in self.arms:
             if arm.report is None:  # else it comes from a checkpoint
                 # Blocks before the first estimate; an edge that no Bayes factor rests on gets the least.
-                self._add(arm, 2 if arm.gap.length < 0.1 or not self.matters(arm) else 4)
-        self._tell()
+                self._add(arm, LEAST_BLOCKS if arm.gap.length < 0.1 or not self.matters(arm) else FIRST_BLOCKS)
         while not self.ended:
+            self._keep()
+            self._watch()
+            self._close_cycles()
             self.ended = self._stop()
             if not self.ended:
                 arm = self._most_useful()
-                self._add(arm, max(1, len(arm.edge.blocks) // 3))
-                self._tell()
-
-    def _tell(self) -> None:
-        """Between blocks: a checkpoint, and a line for whoever watches."""
-        self._keep()
-        if self.report_progress is not None and all(arm.report is not None for arm in self.arms):
-            self.report_progress(self)
+                self._add(arm, max(1, len(arm.edge.blocks) // GROWTH))
 
     def _add(self, arm: Arm, blocks: int) -> None:
         for _ in range(blocks):
             arm.edge.blocks.append(arm.edge.advance(self.seed, STEPS, arm.tuning))
-            if self._over_budget() and len(arm.edge.blocks) > 1:
-                break
         arm.report = examine(arm.edge.draws(arm.tuning))
+
+    # -- cycles ---------------------------------------------------------------------------------------------------
+
+    def _cycles(self) -> list[tuple[Arm, Arm, Arm]]:
+        """(direct edge, the two edges of its models to the reference) of every direct edge on the tree."""
+        to_reference = {arm.first: arm for arm in self.arms if arm.second is None}
+        return [
+            (arm, to_reference[arm.first], to_reference[arm.second])
+            for arm in self.arms
+            if arm.second is not None and arm.is_used
+        ]
+
+    def _close_cycles(self) -> None:
+        """A direct edge that disagrees with the way through the reference is not used: the reference holds the prior."""
+        for direct, first, second in self._cycles():
+            around = first.report.value - second.report.value
+            error = float(np.hypot(first.report.error, second.report.error))
+            if error > CLOSING_ERROR:  # not known well enough to tell
+                continue
+            if not abs(direct.report.value - around) <= CLOSED * np.hypot(error, direct.report.error):
+                direct.is_used = False
+                first.is_used = second.is_used = True
+
+    def _open_cycle(self) -> Arm | None:
+        """The edge to the reference that keeps a direct edge from being checked."""
+        for _, first, second in self._cycles():
+            if not np.hypot(first.report.error, second.report.error) <= CLOSING_ERROR:
+                worse = max((first, second), key=lambda arm: arm.report.error)
+                if worse.report.n_draws < HOPELESS:
+                    return worse
+        return None
+
+    # -- when to stop, what to do next ----------------------------------------------------------------------------
 
     def _most_useful(self) -> Arm:
         """Along the worst pair's path, the edge with the largest variance per evaluation already spent on it."""
         path = self._path_of(*self._worst_pair())
         unsettled = [arm for arm in path if not is_settled(arm.report)]
-        choice = unsettled or path
-        return max(choice, key=lambda arm: arm.report.error**2 / arm.edge.evaluations)
+        if not unsettled and self._difference(*self._worst_pair()).error <= self.goals.target_error:
+            closing = self._open_cycle()
+            if closing is not None:
+                return closing
+        return max(unsettled or path, key=lambda arm: arm.report.error**2 / arm.edge.evaluations)
 
     def _stop(self) -> str:
-        if self._over_budget():
-            return self._over_budget()
+        if self.meter.over():
+            return self.meter.over()
         a, b = self._worst_pair()
         path = self._path_of(a, b)
-        worst = self._difference(a, b)
         settled = all(is_settled(arm.report) or arm.report.n_draws > HOPELESS for arm in path)
-        if len(self.pilots) == 2 and settled:
-            if self.goals.is_decided(self.evidences().log_bayes_factor(*self.models)):
+        if settled and self._open_cycle() is None:
+            if len(self.pilots) == 2 and self.goals.is_decided(self.evidences().log_bayes_factor(*self.models)):
                 return "decided"
-        if worst.error <= self.goals.target_error and settled:
-            return "target"
+            if self._difference(a, b).error <= self.goals.target_error:
+                return "target"
         # Chains that have not crossed by now will not: better to say so than to burn the budget.
-        return "stuck" if any(a.report.n_draws > LONG and a.report.crossings < FEW for a in path) else ""
-
-    def _over_budget(self) -> str:
-        return self.goals.over_budget(self.evaluations, self.began, PATIENCE)
+        return "stuck" if any(a.report.n_draws > LONG and a.report.crossings < FEW_CROSSINGS for a in path) else ""
 
     # -- what is known --------------------------------------------------------------------------------------------
 
     @property
-    def evaluations(self) -> int:
-        return self.spent + sum(p.evaluations for p in self.pilots) + sum(a.edge.evaluations for a in self.arms)
-
-    @property
-    def gradients(self) -> int:
-        return sum(p.gradients for p in self.pilots) + sum(a.edge.gradients for a in self.arms)
+    def is_weighed(self) -> bool:
+        """Whether every edge of the tree has been sampled: before that, only the looks have something to say."""
+        return bool(self.arms) and all(arm.report is not None for arm in self.arms if arm.is_used)
 
     def paths(self) -> np.ndarray:
         """(K, edges): +1 where ln Z_k contains an edge as ln Z_first - ln Z_second, -1 where reversed."""
         root = len(self.pilots)
-        paths = np.zeros((root + 1, len(self.arms)))
-        reached = {root}
-        while len(reached) <= root:
-            for e, arm in enumerate(self.arms):
-                a, b = arm.first, root if arm.second is None else arm.second
-                for new, old, sign in ((a, b, 1.0), (b, a, -1.0)):
-                    if old in reached and new not in reached:
-                        paths[new] = paths[old]
-                        paths[new, e] += sign
-                        reached.add(new)
-        return paths[:root]
+        used = [arm for arm in self.arms if arm.is_used]
+        found = paths([(arm.first, root if arm.second is None else arm.second) for arm in used], root)
+        table = np.zeros((root, len(self.arms)))
+        table[:, [i for i, arm in enumerate(self.arms) if arm.is_used]] = np.stack([found[k] for k in range(root)])
+        return table
 
     def matters(self, arm: Arm) -> bool:
         """Whether some Bayes factor rests on this edge (a lone model's evidence rests on its only one)."""
-        paths = self.paths()[:, self.arms.index(arm)]
-        return len(self.pilots) == 1 or bool(np.any(paths != paths[0]))
+        table = self.paths()[:, self.arms.index(arm)]
+        return len(self.pilots) == 1 or bool(np.any(table != table[0]))
 
     def _sign(self, a: int, b: int | None) -> np.ndarray:
         """How ln Z_a - ln Z_b is made of edges; `b` None is the reference."""
-        paths = self.paths()
-        return paths[a] - (0.0 if b is None else paths[b])
+        table = self.paths()
+        return table[a] - (0.0 if b is None else table[b])
 
     def _path_of(self, a: int, b: int | None) -> list[Arm]:
         return [arm for arm, used in zip(self.arms, self._sign(a, b), strict=True) if used != 0]
@@ -293,14 +340,37 @@ class Run:
 
     def evidences(self) -> Evidences:
         """ln Z of every model, in the user's order, with the covariance that shared edges give them."""
+        if not self.is_weighed:
+            return self._rough()
         order = [next(i for i, p in enumerate(self.pilots) if p.name == name) for name in self.models]
-        paths = self.paths()[order]
-        values = np.array([arm.report.value for arm in self.arms])
-        variances = np.array([arm.report.error for arm in self.arms]) ** 2
+        table = self.paths()[order]
+        used = [arm.report if arm.is_used else None for arm in self.arms]
+        values = np.array([0.0 if r is None else r.value for r in used])
         # An infinite error (a limit) is written as one beyond all use: it must cancel in pairs that do not rest on it.
-        variances = np.minimum(variances, UNKNOWN**2)
-        covariance = (paths * variances) @ paths.T
-        return Evidences(tuple(self.models), paths @ np.nan_to_num(values), covariance, True)
+        variances = np.array([0.0 if r is None else min(r.error, UNKNOWN) ** 2 for r in used])
+        return Evidences(tuple(self.models), table @ np.nan_to_num(values), (table * variances) @ table.T, True)
+
+    def _rough(self) -> Evidences:
+        """What the looks, or the prior draws alone, say: the answer of a run that ended before its edges were sampled."""
+        values, errors = [], []
+        by_name = {p.name: p for p in self.pilots}
+        for name in self.models:
+            looks = [look for look in by_name[name].looks if np.isfinite(look.log_evidence)] if name in by_name else []
+            best = min(looks, key=lambda look: look.error, default=None)
+            values.append(0.0 if best is None else best.log_evidence)
+            errors.append(UNKNOWN if best is None else min(best.error, UNKNOWN))
+        return Evidences(tuple(self.models), np.array(values), np.diag(np.square(errors)), True)
+
+
+def _learnt(edge: Edge, record: Block, tuning: Tuning) -> Tuning:
+    """A better balance (by MBAR on the warm-up draws) and, for trajectories, a better step."""
+    table, prior = np.asarray(tuning.table), np.asarray(tuning.log_prior)
+    used = np.isfinite(prior)
+    fit = multistate(record.log_joints, record.rung, table[used])
+    log_z = np.full(len(prior), np.nan)
+    log_z[used] = fit.log_z
+    step = edge.kernel.steered(float(tuning.step), record.acceptance)
+    return Tuning(table, rebalance(log_z, prior), step, leapfrogs(step))
 
 
 def canonical(models: Mapping[str, Model], data: Any) -> list[Joint]:

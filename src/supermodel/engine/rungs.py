@@ -6,8 +6,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-SPACING = 0.8  # spread of ln J_a - ln J_b between neighbouring rungs, in nats: overlap is then ample
-MOST = 64
+from supermodel.engine.policy import MOST_RUNGS, SPACING
 
 
 class Gap(NamedTuple):
@@ -26,15 +25,19 @@ class Gap(NamedTuple):
 
 
 def gap(difference_first: np.ndarray, difference_second: np.ndarray) -> Gap:
-    """From values of D at draws of either end; wild values are clipped so that one of them decides nothing."""
+    """From values of D at draws of either end."""
     parts = [_clipped(x) for x in (difference_first, difference_second)]
     return Gap(parts[0].mean(), parts[1].mean(), parts[0].std(), parts[1].std())
 
 
 def _clipped(x: np.ndarray) -> np.ndarray:
+    """Wild values clipped; low ones to the reach of the high ones: a draw where J_a is nothing beside J_b is one draw
+    wasted, while one where J_a is large beside it tells of a part that b hardly sees.
+    """
     x = np.nan_to_num(x, nan=-1e6, posinf=1e6, neginf=-1e6)
     low, middle, high = np.quantile(x, [0.1, 0.5, 0.9])
-    return np.clip(x, middle - 4 * (middle - low) - 1e-9, middle + 4 * (high - middle) + 1e-9)
+    below = min(middle - low, max(high - middle, 0.1))
+    return np.clip(x, middle - 4 * below - 1e-9, middle + 4 * (high - middle) + 1e-9)
 
 
 def independent_acceptance(difference_first: np.ndarray, difference_second: np.ndarray) -> float:
@@ -49,7 +52,7 @@ def place(gap: Gap) -> tuple[np.ndarray, np.ndarray]:
 
     The speed along the path is taken as geometric between its values at the ends, and $d \ln Z / dw = E_w[D]$ as linear.
     """
-    n = int(np.clip(1 + np.ceil(gap.length / SPACING), 2, MOST))
+    n = int(np.clip(1 + np.ceil(gap.length / SPACING), 2, MOST_RUNGS))
     fine = np.linspace(0.0, 1.0, 2001)
     a, b = max(gap.spread_first, 1e-6), max(gap.spread_second, 1e-6)
     speed = b ** (1 - fine) * a**fine

@@ -2,7 +2,7 @@ r"""A model with its data: $\ln J(x) = \ln L(x) + \ln \pi(x)$ as a function of o
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from functools import cached_property
 from typing import Any
 
@@ -72,6 +72,18 @@ class Joint:
 
         return jax.jit(jax.vmap(self.log_likelihood))
 
+    @cached_property
+    def _with_gradient(self):
+        import jax
+
+        return jax.jit(jax.vmap(jax.value_and_grad(self.__call__)))
+
+    @in_float64
+    def value_and_gradient_at(self, points: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """ln J and its gradient at (n, dimension) points of a traceable model."""
+        value, gradient = self._with_gradient(points)
+        return np.asarray(value), np.asarray(gradient)
+
     @in_float64
     def log_likelihood_at(self, points: np.ndarray, executor: Any = None) -> np.ndarray:
         """ln L at (n, dimension) points: compiled, vectorised or one by one (on an executor if there is one)."""
@@ -105,12 +117,15 @@ class Joint:
     def _scalar(self, values: Mapping[str, Any]) -> float:
         return _Likelihood(self.name, self.model, self.data)(values)
 
-    def probe(self, rng: np.random.Generator, n: int = 64, executor: Any = None) -> tuple[np.ndarray, np.ndarray]:
-        """Prior draws and ln L there; refuses NaN and +inf (minus infinity is legal)."""
+    def probe(
+        self, rng: np.random.Generator, n: int = 64, evaluate: Callable[[np.ndarray], np.ndarray] | None = None
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """Prior draws and ln L there (by `evaluate`, if given); refuses NaN and +inf (minus infinity is legal)."""
+        evaluate = evaluate or self.log_likelihood_at
         points = self.space.sample_prior(rng, n)
-        values = self.log_likelihood_at(points, executor)
+        values = evaluate(points)
         if np.all(np.isneginf(values)):
-            points, values = self._look_further(rng, points, values, executor)
+            points, values = self._look_further(rng, points, values, evaluate)
         if np.any(np.isnan(values)):
             where = {k: np.round(v[np.isnan(values)][0], 6).tolist() for k, v in self.space.values_at(points).items()}
             raise ModelError(
@@ -124,12 +139,12 @@ class Joint:
             )
         return points, values
 
-    def _look_further(self, rng, points, values, executor, batches: int = 15):
+    def _look_further(self, rng, points, values, evaluate, batches: int = 15):
         """More prior draws, in search of one that the likelihood allows."""
         n = len(points)
         for _ in range(batches):
             points = self.space.sample_prior(rng, n)
-            values = self.log_likelihood_at(points, executor)
+            values = evaluate(points)
             if not np.all(np.isneginf(values)):
                 return points, values
         raise ModelError(

@@ -127,5 +127,4 @@ def _log_rest(draws: Draws, k: int, u: np.ndarray) -> np.ndarray:
     supermodel = draws.supermodel
     if supermodel.warps is None:
         return np.asarray(jax.jit(jax.vmap(lambda point: supermodel.log_companion(k, point)))(u))
-    rest = u[:, supermodel.rest[k]]
-    return supermodel.warps[k].log_det_value() - 0.5 * np.sum(rest**2 + np.log(2 * np.pi), axis=1)
+    return supermodel.warps[k].log_det_at(u[:, supermodel.places[k]]) + supermodel.log_companion_at(k, u)

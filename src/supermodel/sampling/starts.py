@@ -34,7 +34,7 @@ class Population:
 
     def __init__(self, joint: Joint, rng: np.random.Generator, n: int, executor: Any = None):
         self.joint, self.rng, self.executor = joint, rng, executor
-        self.points, self.log_likelihoods = joint.probe(rng, n, executor)
+        self.points, self.log_likelihoods = joint.probe(rng, n, lambda x: joint.log_likelihood_at(x, executor))
         if not np.any(np.isfinite(self.log_likelihoods)):
             raise ModelError(
                 f"the log likelihood of model {joint.name!r} is -inf at all of {n} prior draws, so no chain can start. "

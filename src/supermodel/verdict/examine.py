@@ -19,6 +19,7 @@ from supermodel.verdict.diagnostics import crossings, split_rhat
 LADDER, CHAIN = "ladder", "chain"  # the engine's rungs between two ends; the paper's chain on (alpha, theta)
 LIMIT = 3.0  # -ln 0.05: of an event that n independent draws have not shown, the probability is below 3/n at 95%
 EXAMINED = 20_000  # draws beyond which a second look at a chain is taken at a thinned record
+BOUNDED = 4.0  # times their mean that weights may reach before their tail is looked at
 
 
 @dataclass(frozen=True)
@@ -123,11 +124,16 @@ def _limit(visits: np.ndarray, prior: np.ndarray, ess: float) -> float:
 
 
 def _tail(draws: Draws, here: np.ndarray) -> float:
-    """Pareto k of the weights that lead from the second end to the first; 0 where they hardly differ."""
+    """Pareto k of the weights that lead from the second end to the first; 0 where none is much above their mean.
+
+    A reference that holds the prior has bounded weights: the shape of a bounded tail says nothing of a missed part.
+    """
     with np.errstate(invalid="ignore"):
         gap = (draws.log_joints[..., 0] - draws.log_joints[..., 1])[here]
     gap = gap[np.isfinite(gap)]
-    return 0.0 if len(gap) < 50 or np.std(gap) < 0.1 else float(pareto_k(gap))
+    if len(gap) < 50 or gap.max() - log_mean_exp(gap[None, :, None])[0] < np.log(BOUNDED):
+        return 0.0
+    return float(pareto_k(gap))
 
 
 def _rhat(share: np.ndarray) -> float:

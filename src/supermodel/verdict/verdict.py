@@ -18,6 +18,7 @@ CODES: dict[str, str] = {
     "start_dependent": "Chains started in one model give another answer than chains started in the other.",
     "drift": "The first and the second half of the run differ.",
     "pilot_disagrees": "The pilot's own estimate of an evidence differs from the final one.",
+    "looks_disagree": "Independent explorations of a model did not find the same posterior.",
     "target_not_reached": "The run ended before the error met its target.",
     "interrupted": "The run was stopped by hand or by a limit.",
     "never_visited": "A model was never visited; only a limit can be given.",

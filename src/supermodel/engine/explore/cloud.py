@@ -1,0 +1,171 @@
+r"""A cloud: all points at which one model has been evaluated, each weighed as a draw of the mixture of all proposals.
+
+$w_i = f(x_i) / \sum_t \frac{n_t}{N} q_t(x_i)$ makes the cloud serve any target $f$ (prior, posterior, anything between), and
+no evaluation is wasted: a point that an early proposal found counts as much as one of the last.
+$\ln Z = \ln \frac1N \sum_i w_i$ with $f = J$.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, NamedTuple, Protocol
+
+import numpy as np
+
+from supermodel.embedding.reference import Hills
+from supermodel.engine.explore.hills import Sample, fit
+from supermodel.engine.whiten import by_moments
+from supermodel.models.joint import Joint
+
+
+class Proposal(Protocol):
+    """A normalised density that can be drawn from."""
+
+    def log_density(self, x: np.ndarray) -> np.ndarray: ...
+    def draw(self, rng: np.random.Generator, n: int) -> np.ndarray: ...
+
+
+class Prior(NamedTuple):
+    """The prior as a proposal."""
+
+    joint: Joint
+
+    def log_density(self, x):
+        return self.joint.space.log_prior_at(x)
+
+    def draw(self, rng, n):
+        return self.joint.space.sample_prior(rng, n)
+
+
+class Warped(NamedTuple):
+    """Hills in the coordinates of a warp."""
+
+    warp: Any
+    hills: Hills
+
+    def log_density(self, x):
+        u = self.warp.inverse(x)
+        return self.hills.log_density(np, u) - self.warp.log_det_at(u)
+
+    def draw(self, rng, n):
+        return self.warp.points(self.hills.draw(rng, n))
+
+
+class Cloud:
+    """Points of one model with ln L and ln prior, and the density of every proposal at every point."""
+
+    def __init__(self, joint: Joint, evaluate: Callable[[np.ndarray], np.ndarray]):
+        self.joint, self.evaluate = joint, evaluate
+        self.x = np.zeros((0, joint.dimension))
+        self.log_likelihood = self.log_prior = np.zeros(0)
+        self.log_q = np.zeros((0, 0))  # (N, T)
+        self.proposals: list[Proposal] = []
+        self.counts: list[int] = []
+
+    def __len__(self) -> int:
+        return len(self.x)
+
+    def add(self, proposal: Proposal, x: np.ndarray, log_likelihood: np.ndarray) -> None:
+        """Points drawn from a proposal, already evaluated."""
+        log_likelihood = np.where(np.isfinite(log_likelihood), log_likelihood, -np.inf)
+        ours = _densities(self.proposals, x)
+        self.x = np.concatenate([self.x, x])
+        self.log_likelihood = np.concatenate([self.log_likelihood, log_likelihood])
+        self.log_prior = np.concatenate([self.log_prior, self.joint.space.log_prior_at(x)])
+        column = proposal.log_density(self.x)
+        self.log_q = np.concatenate([np.concatenate([self.log_q, ours]), column[:, None]], axis=1)
+        self.proposals.append(proposal)
+        self.counts.append(len(x))
+
+    def grow(self, proposal: Proposal, n: int, rng: np.random.Generator) -> None:
+        """Draw `n` points from a proposal and evaluate them."""
+        x = proposal.draw(rng, n)
+        self.add(proposal, x, self.evaluate(x))
+
+    def merged(self, other: Cloud) -> Cloud:
+        """Both clouds as one: every point is weighed by the proposals of both."""
+        twin = Cloud(self.joint, self.evaluate)
+        ours = np.concatenate([self.log_q, _densities(self.proposals, other.x)])
+        theirs = np.concatenate([_densities(other.proposals, self.x), other.log_q])
+        twin.log_q = np.concatenate([ours, theirs], axis=1)
+        for name in ("x", "log_likelihood", "log_prior"):
+            setattr(twin, name, np.concatenate([getattr(self, name), getattr(other, name)]))
+        twin.proposals, twin.counts = self.proposals + other.proposals, self.counts + other.counts
+        return twin
+
+    # -- weights --------------------------------------------------------------------------------------------------
+
+    @property
+    def log_volume(self) -> np.ndarray:
+        """Log of the prior's share that each point stands for: sums to about 1."""
+        with np.errstate(divide="ignore", invalid="ignore"):
+            value = self.log_prior - log_sum(self.log_q + np.log(self.counts))
+        return np.where(np.isfinite(value), value, -np.inf)
+
+    def log_weights(self, beta: float = 1.0) -> np.ndarray:
+        r"""Log weights of the target $\pi L^\beta$; their sum is its evidence."""
+        return self.log_volume + powered(self.log_likelihood, beta)
+
+    def log_evidence(self) -> tuple[float, float]:
+        """ln Z and its standard error, from the spread of the weights."""
+        w = self.log_weights()
+        return log_mean_error(w)
+
+
+def _densities(proposals: list[Proposal], x: np.ndarray) -> np.ndarray:
+    return np.stack([p.log_density(x) for p in proposals], axis=1) if proposals else np.zeros((len(x), 0))
+
+
+def powered(log_likelihood: np.ndarray, beta: float) -> np.ndarray:
+    r"""$\beta \ln L$, which is 0 at $\beta = 0$ even where the likelihood vanishes."""
+    return np.zeros_like(log_likelihood) if beta == 0 else beta * log_likelihood
+
+
+def log_sum(x: np.ndarray) -> np.ndarray:
+    """ln of the sum of exp along the last axis; -inf where nothing is finite."""
+    top = np.max(x, axis=-1, keepdims=True)
+    top = np.where(np.isfinite(top), top, 0.0)
+    with np.errstate(divide="ignore"):
+        return (top + np.log(np.exp(x - top).sum(-1, keepdims=True)))[..., 0]
+
+
+def log_mean_error(log_w: np.ndarray) -> tuple[float, float]:
+    """ln of the sum of weights and the relative error of that sum."""
+    total = float(log_sum(log_w))
+    if not np.isfinite(total):
+        return total, float("inf")
+    share = np.exp(log_w - total)
+    return total, float(np.sqrt(max(np.sum(share**2) - 1 / len(share), 1e-12)))
+
+
+def effective_size(log_w: np.ndarray) -> float:
+    r"""$(\sum w)^2 / \sum w^2$."""
+    top = log_w.max() if len(log_w) else -np.inf
+    if not np.isfinite(top):
+        return 0.0
+    w = np.exp(log_w - top)
+    return float(w.sum() ** 2 / np.sum(w**2))
+
+
+def fitted(
+    cloud: Cloud, log_w: np.ndarray, rng: np.random.Generator, most: int, dof: float, wider: float, size: int = 600
+) -> Warped:
+    """Hills fitted to the cloud under the weights `log_w` of some target, in coordinates whitened by its moments."""
+    used = np.flatnonzero(np.isfinite(log_w))
+    w = np.exp(log_w[used] - log_w[used].max())
+    if len(used) > size:  # the heaviest draws whole, the rest by a fair lottery
+        order = np.argsort(-w)[:size]
+        keep = np.sort(order)
+        rest = np.setdiff1d(np.arange(len(used)), keep)
+        if w[rest].sum() > 0.02 * w.sum():
+            chance = np.minimum(1.0, size * w / w.sum())
+            keep = np.flatnonzero(rng.random(len(w)) < chance)
+            used, w = used[keep], (w / chance)[keep]
+        else:
+            used, w = used[keep], w[keep]
+    points = cloud.x[used]
+    warp = by_moments(points, w)
+    target = log_w[used] - cloud.log_volume[used] + cloud.log_prior[used]
+    sample = Sample(warp.inverse(points), w / w.sum(), target)
+    hills = fit(sample, rng, most, dof)
+    return Warped(warp, hills.widened(wider))

@@ -1,0 +1,205 @@
+r"""Looks at a model of few parameters: clouds, whose every point counts.
+
+First look: with gradients, climbs from a crowd of prior draws; without, levels of the likelihood. Second look: temperatures,
+from other random numbers. What either finds is in the merged cloud, weighed by the balance of all proposals. Where the two
+do not agree, or the merged cloud rests on few points, nested slices look a third time.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from supermodel.embedding.reference import one_hill, standard_normal
+from supermodel.embedding.warp import identity
+from supermodel.engine.explore.climb import Climber, Mode, find_modes, hills_of, scale_of, summits
+from supermodel.engine.explore.cloud import Cloud, Prior, Warped, effective_size
+from supermodel.engine.explore.nested import nested_slices
+from supermodel.engine.explore.paths import by_level, by_temperature, polish
+from supermodel.engine.explore.pilot import Fit, Look, Pilot, fitted_reference
+from supermodel.engine.meter import Meter
+from supermodel.engine.policy import (
+    AGREE_ERRORS,
+    AGREE_NATS,
+    BATCH,
+    DOF,
+    ENOUGH,
+    EXACT,
+    MOST_HILLS,
+    SIMPLE,
+    UNSEEN,
+    Effort,
+)  # fmt: skip
+from supermodel.engine.whiten import by_scores, spread
+from supermodel.models.joint import Joint
+
+SLACK = 0.03  # nats: the least error that a look claims
+
+
+class Explorer:
+    """Two looks and more at one model; the clouds share nothing but the model until they are merged."""
+
+    def __init__(self, joint: Joint, meter: Meter, seed: int, stream: int, effort: Effort):
+        self.joint, self.meter, self.effort = joint, meter, effort
+        self.seeds = [seed, stream]
+        self.looks: list[Look] = []
+        self.warps: tuple = ()  # that curvature suggests
+        self.unseen = 0.0  # chance that one more climb ends at a mode not seen so far
+
+    def rng(self, look: int) -> np.random.Generator:
+        return np.random.default_rng([*self.seeds, look])
+
+    def cloud(self) -> Cloud:
+        return Cloud(self.joint, lambda x: self.meter.likelihood(self.joint, x))
+
+    def explore(self, known: tuple[np.ndarray, np.ndarray]) -> Pilot:
+        """All looks, the merged cloud, and the reference fitted to it."""
+        with np.errstate(over="ignore", under="ignore", divide="ignore", invalid="ignore"):
+            first = self._first(known)
+            exact = self._exact(first)
+            if exact is not None:
+                return exact
+            merged = first
+            if self.effort.second:
+                merged = first.merged(self._second())
+            merged, agreed = self._settled(merged)
+            return self._pilot(merged, agreed)
+
+    # -- looks ----------------------------------------------------------------------------------------------------
+
+    def _note(self, name: str, cloud: Cloud, since: int) -> None:
+        value, error = cloud.log_evidence()
+        size = effective_size(cloud.log_weights())
+        # Few effective draws: the spread of the weights that were seen says little of those that were not.
+        error = float(np.hypot(error, SLACK) * (1 + 50 / max(size, 1.0)))
+        self.looks.append(Look(name, value, error, self.meter.evaluations - since))
+
+    def _first(self, known: tuple[np.ndarray, np.ndarray]) -> Cloud:
+        since, rng, cloud = self.meter.evaluations - len(known[0]), self.rng(1), self.cloud()
+        wanted = self.effort.first if self.joint.is_traceable else self.effort.first_black
+        extra = max(wanted - len(known[0]), 0)
+        more = self.joint.space.sample_prior(rng, extra)
+        values = self.meter.likelihood(self.joint, more) if extra else np.zeros(0)
+        cloud.add(Prior(self.joint), np.concatenate([known[0], more]), np.concatenate([known[1], values]))
+        if self.joint.is_traceable:
+            self._climb(cloud, rng)
+            name = "climbs"
+        else:
+            by_level(cloud, rng, self.effort.level)
+            name = "levels"
+        polish(cloud, rng, max(self.effort.second, BATCH) if self.joint.is_traceable else self.effort.level // 2)
+        self._note(name, cloud, since)
+        return cloud
+
+    def _climb(self, cloud: Cloud, rng: np.random.Generator) -> None:
+        """Modes from the draws that stand above their neighbours, and draws from the hills that they make."""
+        climber = Climber(self.joint, self.meter, *scale_of(cloud))
+        rows = summits(cloud.x, cloud.log_likelihood + cloud.log_prior, self.effort.climbs)
+        modes, self.unseen = find_modes(climber, cloud.x[rows], self.effort.climbs)
+        if self.unseen > UNSEEN:  # modes keep turning up: climb on
+            rows = summits(cloud.x, cloud.log_likelihood + cloud.log_prior, 6 * self.effort.climbs)
+            modes, self.unseen = find_modes(climber, cloud.x[rows], 2 * MOST_HILLS)
+        if not modes:
+            by_temperature(cloud, rng, max(self.effort.second, 60))
+            return
+        self._scores(cloud, modes[0], rng)
+        if len(modes) > 1:
+            cloud.grow(hills_of(modes, DOF), BATCH * min(len(modes), 4), rng)
+
+    def _scores(self, cloud: Cloud, mode: Mode, rng: np.random.Generator) -> None:
+        """Draws of the Gaussian at the heaviest mode, with gradients, which mend its warp."""
+        u = rng.standard_normal((BATCH, self.joint.dimension))
+        x = mode.warp.points(u)
+        log_joint, gradient = self.meter.value_and_gradient(self.joint, x)
+        log_prior = self.joint.space.log_prior_at(x)
+        hill = Warped(identity(len(mode.point)), one_hill(mode.point, np.asarray(mode.warp.factor)))
+        cloud.add(hill, x, log_joint - log_prior)
+        self.warps = (mode.warp,)
+        if np.all(np.isfinite(gradient)) and BATCH >= 4 * self.joint.dimension:
+            mended = by_scores(x, gradient, mode.warp)
+            if spread(log_joint, x, mended) < spread(log_joint, x, mode.warp):
+                self.warps = (mended, mode.warp)
+
+    def _second(self) -> Cloud:
+        """From other random numbers, by another path: levels after climbs, temperatures after levels."""
+        since, rng, cloud, n = self.meter.evaluations, self.rng(2), self.cloud(), self.effort.second
+        cloud.grow(Prior(self.joint), 2 * n, rng)
+        if self.joint.is_traceable:
+            by_level(cloud, rng, n)
+        else:
+            by_temperature(cloud, rng, n)
+        polish(cloud, rng, n)
+        self._note("levels" if self.joint.is_traceable else "temperatures", cloud, since)
+        return cloud
+
+    def _third(self, merged: Cloud) -> Cloud:
+        """Nested slices, as a proposal fitted to their draws: its points are weighed like all others."""
+        since, rng = self.meter.evaluations, self.rng(3)
+        found = nested_slices(self.joint, self.meter, rng, self.effort.nested)
+        weight = np.exp(found.log_weights - found.log_evidence)
+        log_joint = found.log_likelihood + self.joint.space.log_prior_at(found.x)
+        fit = fitted_reference(self.joint, found.x, weight, log_joint, rng)
+        merged.grow(Warped(fit.warp, fit.reference.hills), 4 * self.effort.nested, rng)
+        self.looks.append(Look("nested slices", found.log_evidence, found.error + 0.1, self.meter.evaluations - since))
+        return merged
+
+    def _settled(self, merged: Cloud) -> tuple[Cloud, bool]:
+        """Go on until two looks agree with what was found in all, and the whole rests on enough points."""
+        rng = self.rng(4)
+        if self._is_settled(merged) and self._is_simple(merged):
+            return merged, True
+        polish(merged, rng, max(self.effort.second, BATCH), rounds=4)
+        if (self._is_settled(merged) and self._is_simple(merged)) or len(self.looks) < 2:
+            return merged, self._is_settled(merged)
+        if self.effort.nested and self.meter.room > 2000 * self.effort.nested:
+            merged = self._third(merged)
+            polish(merged, rng, 2 * self.effort.second, rounds=4)
+        return merged, self._is_settled(merged)
+
+    def _is_settled(self, merged: Cloud) -> bool:
+        value, error = merged.log_evidence()
+        whole = Look("all", value, float(np.hypot(error, SLACK)), 0)
+        agree = [look.agrees(whole, AGREE_ERRORS, AGREE_NATS) for look in self.looks]
+        enough = effective_size(merged.log_weights()) >= ENOUGH
+        # Where modes keep turning up, even agreeing looks have seen a part only, unless the third one is among them.
+        known = self.unseen <= UNSEEN or (len(self.looks) > 2 and agree[-1])
+        return sum(agree) >= min(len(self.looks), 2) and enough and known
+
+    def _is_simple(self, merged: Cloud) -> bool:
+        """Few hills, and climbs that met: two looks that miss the same are then unlikely."""
+        last = merged.proposals[-1]
+        n_hills = len(last.hills.log_weights) if isinstance(last, Warped) else 1
+        return n_hills <= SIMPLE and self.unseen <= UNSEEN
+
+    # -- what comes of it -----------------------------------------------------------------------------------------
+
+    def _exact(self, cloud: Cloud) -> Pilot | None:
+        """A posterior that is normal to rounding, at the prior draws as well: nothing is left to find."""
+        for warp in self.warps[:1]:
+            log_joint = cloud.log_likelihood + cloud.log_prior
+            scale = max(1.0, float(np.max(np.abs(log_joint[np.isfinite(log_joint)]), initial=1.0)))
+            if np.all(np.isfinite(log_joint)) and spread(log_joint, cloud.x, warp) < EXACT * np.sqrt(scale):
+                rows = self._rows(cloud)
+                reference = standard_normal(self.joint.dimension)
+                return Pilot(self.joint, warp, reference, cloud.x[rows], log_joint[rows], 0.0, self.looks)
+        return None
+
+    def _rows(self, cloud: Cloud) -> np.ndarray:
+        w = np.exp(cloud.log_weights() - cloud.log_weights().max())
+        return self.rng(5).choice(len(cloud), BATCH, p=w / w.sum())
+
+    def _pilot(self, cloud: Cloud, agreed: bool) -> Pilot:
+        log_w = cloud.log_weights()
+        weight = np.exp(log_w - log_w.max())
+        log_joint = cloud.log_likelihood + cloud.log_prior
+        fit: Fit = fitted_reference(self.joint, cloud.x, weight, log_joint, self.rng(6), self.warps)
+        rows = self._rows(cloud)
+        return Pilot(
+            self.joint, fit.warp, fit.reference, cloud.x[rows], log_joint[rows], fit.spread, self.looks, agreed,
+        )  # fmt: skip
+
+
+def look_at_few(joint: Joint, known: Any, seed: int, stream: int, meter: Meter, effort: Effort) -> Pilot:
+    """Explore a model of few parameters."""
+    return Explorer(joint, meter, seed, stream, effort).explore(known)

@@ -1,0 +1,131 @@
+r"""Fitting hills to weighted draws by expectation-maximisation, one hill at a time.
+
+Each new hill is set where the target exceeds the fit most, so that a narrow mode of a few draws gets a hill of its own.
+"""
+
+from __future__ import annotations
+
+import warnings
+from typing import NamedTuple
+
+import numpy as np
+
+from supermodel.embedding.reference import Hills
+from supermodel.embedding.warp import lifted_cholesky
+
+
+class Sample(NamedTuple):
+    """Weighted draws of a target in whitened coordinates, with its log density (up to a constant) at them."""
+
+    x: np.ndarray  # (n, d)
+    weight: np.ndarray  # (n,), sum 1
+    log_target: np.ndarray  # (n,)
+
+
+def fit(sample: Sample, rng: np.random.Generator, most: int, dof: float) -> Hills:
+    """The hills under which draws that were not fitted are most probable: grown one by one on one half, judged on the other.
+
+    The weighted mean of ln q is minus its cross-entropy to the target: a hill that covers empty land lowers it.
+    """
+    n, d = sample.x.shape
+    half = rng.permutation(n)
+    train, test = (Sample(*(part[rows] for part in sample)) for rows in (half[: n // 2], half[n // 2 :]))
+    train, test = (s._replace(weight=s.weight / max(s.weight.sum(), 1e-300)) for s in (train, test))
+    hills = _grown(None, train, dof)
+    best, chosen, failures = _score(hills, test), hills, 0
+    while len(hills.log_weights) < most and failures < 2:
+        hills = _grown(hills, train, dof)
+        score = _score(hills, test)
+        if score > best + BETTER:
+            best, chosen, failures = score, hills, 0
+        else:
+            failures += 1
+    # One hill at a time sees nothing to gain where sixteen modes surround an empty middle: many at once do.
+    for number in MANY_AT_ONCE:
+        if number > most or 2 * number * (d + 1) > n // 2:
+            break
+        hills = _clustered(train, number, rng, dof)
+        score = _score(hills, test)
+        if score > best + BETTER:
+            best, chosen = score, hills
+    return _settled(chosen, sample, dof)
+
+
+BETTER = 0.01  # nats per draw by which a richer fit must make held-out draws more probable
+MANY_AT_ONCE = (4, 8, 16, 32)
+
+
+def _clustered(sample: Sample, number: int, rng: np.random.Generator, dof: float) -> Hills:
+    """Hills from a k-means start on draws resampled by weight."""
+    from scipy.cluster.vq import kmeans2, vq
+
+    rows = rng.choice(len(sample.x), len(sample.x), p=sample.weight)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # of empty clusters
+        centres, _ = kmeans2(sample.x[rows], number, minit="++", seed=rng)
+    share = np.eye(number)[vq(sample.x, centres)[0]]
+    return _settled(_maximised(sample, share, np.ones_like(share), dof), sample, dof)
+
+
+def _score(hills: Hills, test: Sample) -> float:
+    return float(test.weight @ np.maximum(hills.log_density(np, test.x), -1e3))
+
+
+def _grown(hills: Hills | None, sample: Sample, dof: float) -> Hills:
+    """One hill more, where ln target - ln q is largest (the first: everywhere), then a few rounds of EM."""
+    n, d = sample.x.shape
+    if hills is None:
+        return _maximised(sample, np.ones((n, 1)), np.ones((n, 1)), dof)
+    parts = hills.log_parts(np, sample.x)
+    log_q = _log_total(parts)
+    gap = np.where(sample.weight > 0, sample.log_target - log_q, -np.inf)
+    summit = int(np.argmax(gap))
+    # Its first shape: the draws nearest to it, by the metric of the hill that it stands on.
+    host = int(np.argmax(parts[summit]))
+    distance = np.sum(((sample.x - sample.x[summit]) @ hills.inverses[host].T) ** 2, axis=1)
+    near = np.argsort(distance)[: max(2 * d + 2, int(0.03 * n))]
+    share = np.concatenate([np.exp(parts - log_q[:, None]), np.zeros((n, 1))], axis=1)
+    share[near] *= 0.3
+    share[near, -1] = 0.7
+    return _settled(_maximised(sample, share, np.ones_like(share), dof), sample, dof)
+
+
+def _settled(hills: Hills, sample: Sample, dof: float, rounds: int = 12) -> Hills:
+    """Rounds of EM until the likelihood hardly rises."""
+    d, before = sample.x.shape[1], -np.inf
+    for _ in range(rounds):
+        parts = hills.log_parts(np, sample.x)
+        log_q = _log_total(parts)
+        now = float(sample.weight @ np.maximum(log_q, -1e6))
+        if now - before < 2e-3:
+            break
+        # EM for Student hills: far draws count less towards a hill's shape.
+        pull = np.ones_like(parts) if not np.isfinite(dof) else (dof + d) / (dof + hills.squares(np, sample.x))
+        hills, before = _maximised(sample, np.exp(parts - log_q[:, None]), pull, dof), now
+    return hills
+
+
+def _log_total(parts: np.ndarray) -> np.ndarray:
+    top = parts.max(axis=1)
+    return top + np.log(np.exp(parts - top[:, None]).sum(1))
+
+
+def _maximised(sample: Sample, share: np.ndarray, pull: np.ndarray, dof: float) -> Hills:
+    """Weights, means and shapes from each draw's share in each hill; shapes are shrunk towards a small copy of the whole."""
+    x, w = sample.x, sample.weight
+    n, d = x.shape
+    mass = w[:, None] * share
+    totals = mass.sum(0) + 1e-12
+    effective = totals**2 / np.maximum(np.sum(mass**2, axis=0), 1e-300)
+    weight = mass * pull
+    means = (weight.T @ x) / np.maximum(weight.sum(0), 1e-300)[:, None]
+    factors = []
+    for m in range(share.shape[1]):
+        centred = x - means[m]
+        covariance = (weight[:, m, None] * centred).T @ centred / totals[m]
+        # As if a round hill of the same volume had been seen in d + 2 draws.
+        prior = (d + 2) / (d + 2 + effective[m])
+        size = np.exp(np.mean(np.log(np.maximum(np.diagonal(covariance), 1e-24))))
+        factors.append(lifted_cholesky((1 - prior) * covariance + prior * size * np.eye(d)))
+    stacked = np.array(factors)
+    return Hills(np.log(totals / totals.sum()), means, stacked, np.linalg.inv(stacked), dof)

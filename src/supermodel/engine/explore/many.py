@@ -1,0 +1,170 @@
+r"""Looks at a model of many parameters: chains with gradients, or particles without.
+
+With gradients: climbs from several prior draws (do they reach the same mode?), then Hamiltonian chains about it; where these
+do not hold together, or the posterior is far from normal there, NUTS from dispersed starts. Without: two populations of
+tempered particles with different random numbers.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from supermodel.embedding.reference import Reference, standard_normal
+from supermodel.embedding.warp import Warp
+from supermodel.engine.explore.chains import Chains, about_a_mode, nuts
+from supermodel.engine.explore.climb import Climber, Mode, find_modes, hills_of
+from supermodel.engine.explore.cloud import log_mean_error
+from supermodel.engine.explore.particles import temper
+from supermodel.engine.explore.pilot import Look, Pilot, fitted_reference
+from supermodel.engine.meter import Meter
+from supermodel.engine.policy import AGREE_ERRORS, AGREE_NATS, BATCH, EXACT, NEARLY_NORMAL, PRIOR_SHARE, Effort
+from supermodel.engine.whiten import spread, widened
+from supermodel.models.joint import Joint
+
+UNKNOWN = float("nan")  # chains leave no ln Z of their own
+RIVAL = 7.0  # nats of mass within which another mode counts
+HILLS_UP_TO = 60  # parameters up to which Gaussian hills at several modes serve as the reference
+ROUGH = 0.5  # spread per root dimension beyond which chains about a mode are not believed
+MIXED = 1.2  # R-hat of ln J above which they have not settled
+NUTS_ROOM = 400_000  # evaluations that NUTS may take
+
+
+def look_at_many(joint: Joint, known: Any, seed: int, stream: int, meter: Meter, effort: Effort) -> Pilot:
+    """Explore a model of many parameters."""
+    rng = np.random.default_rng([seed, stream, 1])
+    with np.errstate(over="ignore", under="ignore", divide="ignore", invalid="ignore"):
+        if joint.is_traceable:
+            return _with_gradients(joint, known, rng, seed, stream, meter, effort)
+        return _with_particles(joint, seed, stream, meter, effort)
+
+
+# -- with gradients ---------------------------------------------------------------------------------------------------
+
+
+def _with_gradients(joint, known, rng, seed, stream, meter: Meter, effort: Effort) -> Pilot:
+    since = meter.evaluations - len(known[0])
+    x, values = known
+    middle, scale = np.median(x, axis=0), np.maximum(x.std(0), 1e-300)
+    order = np.argsort(-np.where(np.isfinite(values), values, -np.inf))
+    chosen = [i for i in order[: 4 if effort.second else 1] if np.isfinite(values[i])]
+    modes, _ = find_modes(Climber(joint, meter, middle, scale), x[chosen], 8)
+    climbs = Look("climbs", UNKNOWN, UNKNOWN, meter.evaluations - since)
+    if modes:
+        rivals = [m for m in modes if m.log_mass > modes[0].log_mass - RIVAL]
+        if len(rivals) > 1 and joint.dimension <= HILLS_UP_TO:
+            return _hilly(joint, rng, meter, rivals, climbs)
+        found = _at_the_mode(joint, rng, meter, modes[0], climbs)
+        if found is not None and found.spread <= min(NEARLY_NORMAL, 0.1 * np.sqrt(joint.dimension)):
+            return found
+        since = meter.evaluations
+        chains = about_a_mode(joint, meter, rng, seed, stream, modes[0].warp)
+        looks = [climbs, Look("Hamiltonian chains", UNKNOWN, UNKNOWN, meter.evaluations - since)]
+        if chains is not None and _is_believed(joint, chains):
+            left = spread(chains.log_joint, chains.x, chains.warp)
+            return _of_chains(joint, chains, widened(chains.warp, left), left, looks, rng)
+    else:
+        looks = [climbs]
+    return _dispersed(joint, rng, seed, meter, effort, looks)
+
+
+def _is_believed(joint: Joint, chains: Chains) -> bool:
+    left = spread(chains.log_joint, chains.x, chains.warp)
+    return bool(left <= ROUGH * np.sqrt(joint.dimension) and chains.rhat < MIXED)
+
+
+def _normal(d: int) -> Reference:
+    return standard_normal(d)._replace(prior_share=PRIOR_SHARE)
+
+
+def _of_chains(joint, chains: Chains, warp, left: float, looks, rng) -> Pilot:
+    rows = rng.choice(len(chains.x), BATCH, replace=len(chains.x) < BATCH)
+    return Pilot(
+        joint, warp, _normal(joint.dimension), chains.x[rows], chains.log_joint[rows], left, looks, step=chains.step
+    )
+
+
+def _at_the_mode(joint: Joint, rng, meter: Meter, mode: Mode, look: Look) -> Pilot | None:
+    """The Gaussian at the mode, if its own draws are nearly equally weighted."""
+    d = joint.dimension
+    since = meter.evaluations
+    u = rng.standard_normal((BATCH, d))
+    points = mode.warp.points(u)
+    log_joint = meter.likelihood(joint, points) + joint.space.log_prior_at(points)
+    left = spread(log_joint, points, mode.warp)
+    if not np.isfinite(left):
+        return None
+    gap = log_joint + 0.5 * np.sum(u**2, axis=1)
+    w = np.exp(gap - gap.max())
+    rows = rng.choice(BATCH, BATCH, p=w / w.sum())
+    value, error = log_mean_error(gap + mode.warp.log_det_value() + 0.5 * d * np.log(2 * np.pi) - np.log(BATCH))
+    exact = left < EXACT
+    reference = standard_normal(d) if exact else _normal(d)
+    warp = mode.warp if exact else widened(mode.warp, left)
+    looks = [look, Look("curvature", value, float(error) + left**2, meter.evaluations - since)]
+    return Pilot(joint, warp, reference, points[rows], log_joint[rows], left, looks)
+
+
+def _hilly(joint: Joint, rng, meter: Meter, modes: list[Mode], look: Look) -> Pilot:
+    """A Gaussian hill at each of several modes."""
+    since = meter.evaluations
+    hills = hills_of(modes, np.inf).hills
+    points = hills.draw(rng, 2 * BATCH)
+    log_joint = meter.likelihood(joint, points) + joint.space.log_prior_at(points)
+    gap = log_joint - hills.log_density(np, points)
+    value, error = log_mean_error(gap - np.log(len(gap)))
+    w = np.exp(gap - gap.max())
+    rows = rng.choice(len(points), BATCH, p=w / w.sum())
+    left = float(np.std(np.clip(gap - np.median(gap), -20, 20)))
+    looks = [look, Look("curvature", value, error + 0.1, meter.evaluations - since)]
+    # In coordinates whitened by the first hill: random walks and rungs then have unit scale.
+    warp = Warp(modes[0].point, np.asarray(modes[0].warp.factor))
+    inner = hills.mapped(*_inverse(warp))
+    return Pilot(joint, warp, Reference(inner.widened(1.05), PRIOR_SHARE), points[rows], log_joint[rows], left, looks)
+
+
+def _inverse(warp: Warp) -> tuple[np.ndarray, np.ndarray]:
+    """The affine map back: u = -C^-1 m + C^-1 x."""
+    d = len(warp.mean)
+    factor = warp.inverse(np.eye(d) + warp.mean).T
+    return -factor @ warp.mean, factor
+
+
+def _dispersed(joint, rng, seed, meter: Meter, effort: Effort, looks) -> Pilot:
+    """NUTS from dispersed starts, and the warp, affine or conditional, that leaves the least spread."""
+    if not effort.second or meter.room < NUTS_ROOM:
+        return _with_particles(joint, seed, 0, meter, effort, looks)
+    since = meter.evaluations
+    chains = nuts(joint, meter, rng, seed)
+    weight = np.full(len(chains.x), 1 / len(chains.x))
+    fit = fitted_reference(joint, chains.x, weight, chains.log_joint, rng)
+    looks = [*looks, Look("NUTS", UNKNOWN, UNKNOWN, meter.evaluations - since)]
+    rows = rng.choice(len(chains.x), BATCH, replace=False)
+    agreed = bool(chains.rhat < 1.3)
+    return Pilot(joint, fit.warp, fit.reference, chains.x[rows], chains.log_joint[rows], fit.spread, looks, agreed)
+
+
+# -- without ----------------------------------------------------------------------------------------------------------
+
+
+def _with_particles(joint, seed, stream, meter: Meter, effort: Effort, looks=()) -> Pilot:
+    found, looks = [], list(looks)
+    n = BATCH * int(np.ceil((96 + 12 * min(joint.dimension, 60)) / BATCH))
+    n = max(min(n, meter.room // 200), 32)
+    for k in range(2 if effort.second else 1):
+        since = meter.evaluations
+        found.append(temper(joint, meter, np.random.default_rng([seed, stream, 2 + k]), n))
+        looks.append(Look("tempered particles", found[-1].log_evidence, found[-1].error, meter.evaluations - since))
+    rng = np.random.default_rng([seed, stream, 9])
+    x, log_likelihood, log_prior = (
+        np.concatenate([getattr(f, a) for f in found]) for a in ("x", "log_likelihood", "log_prior")
+    )
+    top = max(f.log_evidence for f in found)
+    weight = np.concatenate([np.full(len(f.x), np.exp(f.log_evidence - top)) for f in found])
+    fit = fitted_reference(joint, x, weight, log_likelihood + log_prior, rng)
+    rows = rng.choice(len(x), BATCH, p=weight / weight.sum())
+    agreed = len(found) < 2 or Look("", *found[0][3:], 0).agrees(Look("", *found[1][3:], 0), AGREE_ERRORS, AGREE_NATS)
+    return Pilot(
+        joint, fit.warp, fit.reference, x[rows], (log_likelihood + log_prior)[rows], fit.spread, looks, bool(agreed)
+    )

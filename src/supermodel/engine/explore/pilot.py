@@ -1,0 +1,153 @@
+"""What exploration hands over: where one model's posterior is, a reference that resembles it, and what each look saw."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from supermodel.embedding.reference import Reference, defended, standard_normal
+from supermodel.embedding.warp import Warp
+from supermodel.engine.explore.conditional import fit_conditional
+from supermodel.engine.explore.hills import Sample, fit
+from supermodel.engine.policy import DOF, FEW, MOST_HILLS, NEARLY_EXACT, PRIOR_SHARE
+from supermodel.engine.whiten import by_moments, widened
+from supermodel.models.joint import Joint
+
+
+class Look(NamedTuple):
+    """One way in which a model was explored: its rough ln Z with an honest error, and what it cost."""
+
+    name: str
+    log_evidence: float
+    error: float
+    evaluations: int
+
+    def agrees(self, other: Look, errors: float, nats: float) -> bool:
+        return abs(self.log_evidence - other.log_evidence) <= errors * np.hypot(self.error, other.error) + nats
+
+
+@dataclass
+class Pilot:
+    """What is known of one model before the supermodel is run."""
+
+    joint: Joint
+    warp: Any
+    reference: Reference  # in warped coordinates
+    points: np.ndarray  # (n, d) draws of the posterior, roughly
+    log_joint: np.ndarray  # (n,)
+    spread: float  # of ln J - ln r over the posterior
+    looks: list[Look] = field(default_factory=list)
+    is_agreed: bool = True  # whether at least two looks agree with what was found in all
+    step: float = 0.0  # of Hamiltonian chains, where there were any
+    acceptance: float = 1.0  # of independent draws from the reference by a chain in the posterior
+
+    @property
+    def name(self) -> str:
+        return self.joint.name
+
+    @property
+    def method(self) -> str:
+        return ", ".join(look.name for look in self.looks)
+
+    @property
+    def evaluations(self) -> int:
+        return sum(look.evaluations for look in self.looks)
+
+    @property
+    def is_normal(self) -> bool:
+        """Whether one Gaussian, in coordinates of an affine warp, serves as the reference."""
+        return isinstance(self.warp, Warp) and len(self.reference.hills.log_weights) <= 2
+
+
+class Fit(NamedTuple):
+    """A warp, a reference in its coordinates, and the spread of ln J - ln r on draws that were not fitted."""
+
+    warp: Any
+    reference: Reference
+    spread: float
+
+
+def fitted_reference(
+    joint: Joint, x: np.ndarray, weight: np.ndarray, log_joint: np.ndarray, rng: np.random.Generator, warps: tuple = ()
+) -> Fit:
+    """The reference that leaves the least spread on held-out draws: one Gaussian, hills, or a conditional warp.
+
+    `x`: draws with weights. Each candidate is fitted to one half and judged on the other; the winner is fitted to all.
+    The order is from simple to rich, and a richer one must be better by a tenth.
+    """
+    keep = weight > 0
+    x, weight, log_joint = x[keep], weight[keep] / weight[keep].sum(), log_joint[keep]
+    train = rng.random(len(x)) < 0.5
+    if not (train.any() and (~train).any()):
+        train = np.ones(len(x), bool)
+    test = ~train if (~train).any() else train
+    best, best_fit, best_build = np.inf, None, None
+    for build in _candidates(x.shape[1], warps):
+        found = build(x[train], weight[train], log_joint[train], rng)
+        if found is None:
+            continue
+        left = spread_of(joint, found[0], found[1], x[test], weight[test], log_joint[test])
+        if best_fit is None or left < 0.9 * best:
+            best, best_fit, best_build = left, found, build
+        if best < NEARLY_EXACT:
+            break
+    found = best_build(x, weight, log_joint, rng) if best_build else None
+    warp, reference = found or best_fit  # type: ignore[misc]
+    if isinstance(warp, Warp) and x.shape[1] > FEW and len(reference.hills.log_weights) == 1:
+        warp = widened(warp, best)
+    return Fit(warp, reference, best)
+
+
+def spread_of(joint: Joint, warp: Any, reference: Reference, x, weight, log_joint) -> float:
+    r"""Standard deviation of $\ln J - \ln r$ over weighted draws, wild values clipped."""
+    u = warp.inverse(x)
+    log_det = warp.log_det_at(u)
+    gap = log_joint + log_det - reference.log_density(np, u, joint.space.log_prior_at(x) + log_det)
+    w = weight / weight.sum()
+    middle = weighted_quantile(gap, w, 0.5)
+    gap = np.clip(gap - middle, -20, 20)
+    return float(np.sqrt(np.sum(w * (gap - np.sum(w * gap)) ** 2)))
+
+
+def weighted_quantile(x: np.ndarray, weight: np.ndarray, q: float) -> float:
+    """The value below which a share q of the weight lies."""
+    order = np.argsort(x)
+    cumulative = np.cumsum(weight[order])
+    return float(x[order][min(np.searchsorted(cumulative, q * cumulative[-1]), len(x) - 1)])
+
+
+def _candidates(d: int, warps: tuple):
+    """Ways to a (warp, reference), simple ones first."""
+
+    def bare(warp):
+        return warp, standard_normal(d)._replace(prior_share=PRIOR_SHARE)
+
+    def plain(warp):
+        return warp, defended(d, PRIOR_SHARE)
+
+    def given(warp):
+        return lambda x, w, j, rng: bare(warp)
+
+    def moments(x, w, j, rng):
+        return bare(by_moments(x, w))
+
+    def covered(x, w, j, rng):
+        return plain(by_moments(x, w)) if d <= FEW else None
+
+    def hills(x, w, j, rng, dof=DOF):
+        if d > FEW or len(x) < 4 * (d + 2):
+            return None
+        warp = by_moments(x, w)
+        found = fit(Sample(warp.inverse(x), w / w.sum(), j), rng, MOST_HILLS, dof)
+        return warp, Reference(found.widened(1.1), PRIOR_SHARE)
+
+    def heavy(x, w, j, rng):
+        return hills(x, w, j, rng, dof=1.5)
+
+    def conditional(x, w, j, rng):
+        warp = fit_conditional(x, w, rng) if len(x) >= 100 else None
+        return None if warp is None else plain(warp)
+
+    return [*map(given, warps), moments, covered, hills, heavy, conditional]

@@ -1,0 +1,99 @@
+"""The meter: every likelihood call of a run goes past it, so that a budget holds from the first one."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from supermodel.engine.goals import Goals
+from supermodel.engine.policy import BATCH, PATIENCE
+from supermodel.models.joint import Joint
+
+
+class Spent(Exception):
+    """The budget is used up; the argument says which one."""
+
+
+class Meter:
+    """Counts evaluations, knows the limits, and says so from time to time."""
+
+    def __init__(self, goals: Goals, executor: Any = None, tell: Callable[[], None] | None = None):
+        self.goals, self.executor, self.tell = goals, executor, tell
+        self.began = time.monotonic()
+        self.evaluations = self.gradients = 0
+        self.seconds_calling = 0.0  # inside likelihoods, for the forecast
+        self.limit = goals.max_evaluations or PATIENCE
+
+    @property
+    def room(self) -> int:
+        """Evaluations left."""
+        return max(self.limit - self.evaluations, 0)
+
+    def over(self) -> str:
+        """Which limit has been met, or ""."""
+        return self.goals.over_budget(self.evaluations, self.began, PATIENCE)
+
+    def count(self, n: int, gradients: int = 0) -> None:
+        """Note `n` evaluations, `gradients` of them with gradient."""
+        self.evaluations += n
+        self.gradients += gradients
+
+    def check(self, n: int = 1) -> None:
+        """Refuse to begin `n` evaluations that the budget does not hold."""
+        if self.over():
+            raise Spent(self.over())
+        if n > self.room:
+            raise Spent("max_evaluations")
+        if self.tell is not None:
+            self.tell()
+
+    def likelihood(self, joint: Joint, points: np.ndarray) -> np.ndarray:
+        """ln L at many points, in batches of one size, none of which is begun without the budget for it."""
+        size = BATCH if joint.is_traceable or joint.model.vectorized else self._polite
+        parts = [self._batch(joint, points[i : i + size], size) for i in range(0, len(points), size)]
+        return np.concatenate(parts) if parts else np.zeros(0)
+
+    def _batch(self, joint: Joint, points: np.ndarray, size: int) -> np.ndarray:
+        self.check(len(points))
+        since = time.monotonic()
+        values = _padded(joint.log_likelihood_at, joint, points, size, self.executor)
+        self.seconds_calling += time.monotonic() - since
+        self.count(len(points))
+        return values
+
+    @property
+    def _polite(self) -> int:
+        """Plain-Python calls at a time: about a second of them, so that a limit on time is kept (on an executor: more)."""
+        if self.executor is not None:
+            return BATCH
+        each = self.seconds_calling / max(self.evaluations, 1)
+        return int(np.clip(1.0 / max(each, 1e-9), 1, BATCH)) if self.evaluations else 4
+
+    def value_and_gradient(self, joint: Joint, points: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """ln J and its gradient at many points of a traced model."""
+        self.check(len(points))
+        parts = [joint.value_and_gradient_at(p) for p in _filled(points)]
+        self.count(len(points), len(points))
+        value, gradient = (np.concatenate(column)[: len(points)] for column in zip(*parts, strict=True))
+        return value, gradient
+
+
+def _padded(function: Callable, joint: Joint, points: np.ndarray, size: int, executor: Any) -> np.ndarray:
+    if not joint.is_traceable:
+        return function(points, executor)
+    short = size - len(points)
+    filled = np.concatenate([points, np.repeat(points[-1:], short, axis=0)]) if short else points
+    return function(filled)[: len(points)]
+
+
+def _filled(points: np.ndarray) -> list[np.ndarray]:
+    """Batches of one shape, the last one filled up with copies."""
+    short = -len(points) % CLIMBERS
+    filled = np.concatenate([points, np.repeat(points[-1:], short, axis=0)]) if short else points
+    return [filled[i : i + CLIMBERS] for i in range(0, len(filled), CLIMBERS)]
+
+
+CLIMBERS = 16  # gradients computed together

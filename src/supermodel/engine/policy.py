@@ -1,0 +1,106 @@
+"""Every number that decides something in the engine: its name, its unit, and why it has this value.
+
+The verdict's thresholds stand in `verdict/rules.py`; what is here steers the work, not the judgement.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+# -- blocks and chains ------------------------------------------------------------------------------------------------
+
+CHAINS = 16  # per edge: enough for a between-chain error, few enough that a cheap problem ends early
+STEPS = 16  # per block: between blocks the run can be stopped, stored and looked at
+BATCH = 64  # points evaluated together: one shape, one compilation
+PATIENCE = 2_000_000  # evaluations, where the user sets no limit
+LONG, FEW_CROSSINGS = 25_000, 4  # draws of an edge after which fewer crossings than this will not become more
+HOPELESS = 200_000  # draws of an edge beyond which more of the same would not mend it
+FIRST_BLOCKS, LEAST_BLOCKS = 4, 2  # before the first estimate; on an edge that is short or that no ln B rests on
+GROWTH = 3  # each addition is a third of what is there: errors are looked at often enough, and not too often
+MOST_ROUNDS = 12  # of warm-up on one edge: what has not settled by then will not
+
+# -- moves ------------------------------------------------------------------------------------------------------------
+
+BOLD = 0.5  # share of independent proposals: the rest are local and free stuck chains
+JITTER = 0.2  # relative spread of the leapfrog step
+LEAPFROGS = (2, 64)  # bounds: one leapfrog is Langevin; beyond 64 the step is hopeless
+QUARTER_TURN = 1.4  # in units of the posterior's width: pi/2 takes a standard normal to an independent draw
+EASY, EASY_FEW = 0.6, 0.25  # acceptance of independent draws above which a step of one evaluation beats a trajectory of
+# about five gradients; the second for at most THREE coordinates, where even rare acceptances mix at once
+THREE = 3
+
+# -- ladders ----------------------------------------------------------------------------------------------------------
+
+SPACING = 0.8  # nats of spread of ln J_a - ln J_b between neighbouring rungs: their overlap is then ample
+MOST_RUNGS = 64
+PADDING = 8  # ladders are padded to a multiple of this many rungs, so that they do not recompile
+SHORT_PATH = 0.3  # thermodynamic length below which one round of warm-up is enough
+DIRECT = 0.05  # nats of spread above which two models are worth joining directly (with many models: DIRECT_MANY)
+DIRECT_MANY, MANY = 1.0, 4  # measuring a pair has its price too
+
+# -- exploration ------------------------------------------------------------------------------------------------------
+
+FEW = 20  # parameters up to which hills are fitted and drawn from; beyond, chains with gradients or moved particles
+PRIOR_SHARE = 0.05  # of the prior in a reference: what the hills miss is still proposed, at a cost of 5% of the jumps
+EXACT = 1e-6  # nats of spread, prior draws included, below which a posterior is taken as normal to rounding
+NEARLY_EXACT = (
+    0.15  # nats of spread that no richer reference can lower by much: an error of 0.005 from a thousand draws
+)
+NEARLY_NORMAL = 1.5  # nats of spread up to which one warped Gaussian serves as the reference
+GOOD_SHARE = 0.35  # effective share of a reference's own draws that needs no better reference
+POOR_SHARE = 0.02  # effective share below which the looks have not seen enough for a verdict of their own
+AGREE_ERRORS, AGREE_NATS = (
+    4.0,
+    0.25,
+)  # two looks agree within this many errors plus this many nats (adaptive weights are
+# biased low by about a tenth of a nat in ten dimensions)
+DISAGREE_ERRORS = 6.0  # the answer is not to be used where every look is further from it than this
+ENOUGH = 120  # effective draws that a look must rest on
+MOST_HILLS = 32  # of a reference
+SIMPLE = 4  # hills up to which two looks are enough; beyond, a third one is asked
+UNSEEN = 0.3  # share of climbs that ended where no other did, above which modes keep turning up (Good and Turing)
+DOF = 5.0  # of Student hills: tails heavier than most posteriors', yet 90% as efficient as Gaussian ones for these
+
+
+class Effort(NamedTuple):
+    """How hard to look; in draws of the prior, draws per level, climbs, and whether nested slices may settle a doubt."""
+
+    name: str
+    first: int  # prior draws of the first look, with gradients to climb by
+    first_black: int  # and without
+    level: int  # draws per level or temperature of the first look, black boxes
+    second: int  # draws per temperature of the second look (0: no second look)
+    climbs: int
+    nested: int  # live points of nested slices where looks disagree (0: never)
+
+    def scaled(self, by: float) -> Effort:
+        """A smaller effort, for a smaller budget."""
+        if by >= 1:
+            return self
+        first, level, second = (
+            max(int(by * n), least) for n, least in ((self.first, 48), (self.level, 24), (self.second, 24))
+        )
+        return self._replace(
+            first=first,
+            level=level,
+            second=second if self.second else 0,
+            climbs=max(int(by * self.climbs), 2),
+            nested=0,
+        )
+
+
+EFFORTS = {
+    effort.name: effort
+    for effort in (
+        Effort("quick", 128, 256, 100, 0, 6, 0),
+        Effort("auto", 512, 2000, 500, 80, 12, 400),
+        Effort("thorough", 4096, 10000, 2000, 600, 48, 1000),
+    )
+}
+EXPLORING = 0.6  # share of a limited budget that exploration may spend: the ladder needs the rest
+TYPICAL = 4000  # evaluations that exploration of one model takes at the default effort, about
+
+# -- cycles -----------------------------------------------------------------------------------------------------------
+
+CLOSING_ERROR = 0.06  # nats: how well the way through the reference must be known before it can vouch for a direct edge
+CLOSED = 3.0  # errors within which a direct edge and the way round must agree
