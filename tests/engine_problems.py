@@ -1,6 +1,7 @@
-"""Problems for the engine with exact answers, written as users write them."""
+"""Problems for the engine with exact answers, written as users write them, and runs that are made by hand."""
 
 import importlib.resources
+from types import SimpleNamespace
 
 import jax.numpy as jnp
 import numpy as np
@@ -8,6 +9,14 @@ import numpyro.distributions as dist
 from scipy import stats
 
 import supermodel as sm
+from supermodel.embedding.reference import standard_normal
+from supermodel.embedding.warp import Warp
+from supermodel.engine.explore import Look, Pilot
+from supermodel.engine.goals import Goals
+from supermodel.engine.meter import Meter
+from supermodel.engine.run import Arm, Run
+from supermodel.models.joint import Joint
+from supermodel.verdict.examine import LADDER, Report
 
 SINE = 5.0222648001
 LINEAR = 4.8792471984
@@ -80,3 +89,70 @@ def assert_within(estimate, truth, most=0.1, planted=0.5, errors=5.0):
     assert 0 < estimate.error < most, (estimate, most)
     assert is_within(truth), (estimate, truth)
     assert not is_within(truth + planted) and not is_within(truth - planted), (estimate, truth, planted)
+
+
+# -- parts of the engine, made by hand --------------------------------------------------------------------------------
+
+
+def meter(most=None, seconds=None):
+    return Meter(Goals(max_evaluations=most, max_seconds=seconds))
+
+
+class Conjugate:
+    """x_i ~ N(0, 1), y_i ~ N(x_i, s^2): a posterior that is normal, and an evidence in closed form.
+
+    `traced` or a black box; `calls` counts the points at which the black box has been asked.
+    """
+
+    def __init__(self, d, sigma=0.5, traced=False, name="m"):
+        self.d, self.sigma, self.calls = d, sigma, 0
+        self.y = np.linspace(-1.0, 1.5, d)
+        self.names = [f"x{i:02d}" for i in range(d)]
+        priors = dict.fromkeys(self.names, dist.Normal(0, 1))
+        self.model = sm.Model(priors, self.traced if traced else self.black_box, vectorized=not traced)
+        self.joint = Joint(name, self.model)
+        self.mean, self.sd = self.y / (1 + sigma**2), sigma / np.hypot(1, sigma)
+        self.log_evidence = stats.norm.logpdf(self.y, 0, np.hypot(1, sigma)).sum()
+
+    def traced(self, p):
+        x = jnp.stack([p[n] for n in self.names])
+        return jnp.sum(-0.5 * ((self.y - x) / self.sigma) ** 2 - np.log(self.sigma * np.sqrt(2 * np.pi)))
+
+    def black_box(self, p):
+        x = np.stack([np.asarray(p[n]) for n in self.names], axis=-1)
+        self.calls += len(x)
+        return stats.norm.logpdf(self.y, x, self.sigma).sum(-1)
+
+    def posterior(self, rng, n):
+        return self.mean + self.sd * rng.standard_normal((n, self.d))
+
+    def pilot(self, rng, n=64, off=0.0):
+        """A pilot as it should be; its warp is `off` posterior widths off in every coordinate."""
+        x = self.posterior(rng, n)
+        warp = Warp(self.mean + off * self.sd, self.sd * np.eye(self.d))
+        log_joint = self.joint.log_joint_at(x)
+        self.calls -= n
+        return Pilot(self.joint, warp, standard_normal(self.d), x, log_joint, abs(off) * np.sqrt(self.d))
+
+
+def good_report(value, error=0.02, **planted):
+    """What an edge without fault says of itself."""
+    figures = {"ess": 900.0, "rhat": 1.01, "crossings": 400, "pareto_k": 0.2, "second_value": value, "rungs": 5}
+    return Report(LADDER, value, error, 16, 4000, **figures | {"second_error": error, "start_z": 1.0} | planted)
+
+
+def made_run(edges, looks=None, ended="target", **goals):
+    """A run between blocks. `edges`: {(first, second or None): Report, or (Report, whether it is used)}, by number."""
+    numbers = sorted({k for pair in edges for k in pair if k is not None})
+    models = {f"m{k}": sm.Model({}, lambda p: 0.0) for k in numbers}
+    run = Run(models, None, 0, goals=Goals(**goals), ended=ended)
+    for k, (name, model) in enumerate(models.items()):
+        found = [Look("look", *look, 100) for look in (looks or {}).get(k, [])]
+        pilot = Pilot(Joint(name, model), None, standard_normal(0), np.zeros((1, 0)), np.zeros(1), 0.0, found)
+        run.pilots.append(pilot)
+    for (i, j), report in edges.items():
+        report, used = report if isinstance(report, tuple) else (report, True)
+        names = (f"m{i}", "reference" if j is None else f"m{j}")
+        edge = SimpleNamespace(pair=SimpleNamespace(names=names), evaluations=1000, blocks=[1])
+        run.arms.append(Arm(i, j, edge, None, None, report, used))
+    return run

@@ -13,9 +13,10 @@ from supermodel.embedding.supermodel import check_models
 from supermodel.engine.checkpoint import resume, write
 from supermodel.engine.goals import Goals
 from supermodel.engine.judge import judge
+from supermodel.engine.policy import BATCH
 from supermodel.engine.progress import reporter
 from supermodel.engine.recipe import Recipe
-from supermodel.engine.run import Run
+from supermodel.engine.run import Run, canonical
 from supermodel.jax_scope import compilation_cache
 from supermodel.models.model import Model
 from supermodel.options import checked
@@ -140,12 +141,18 @@ def _of_engine(run: Run) -> dict[str, Any]:
 
 def rough_posteriors(run: Run) -> dict[str, ModelPosterior]:
     """What the looks found, or prior draws weighed by the likelihood, of a run that ended before its edges were sampled."""
-    joints = {joint.name: (joint, known) for joint, known in run.probes}
+    joints: dict[str, Any] = {joint.name: (joint, None) for joint in canonical(run.models, run.data)}
+    joints |= {joint.name: (joint, known) for joint, known in run.probes}
     found = {p.name: (p.points, p.log_joint - p.joint.space.log_prior_at(p.points), False) for p in run.pilots}
     result = {}
     for name, model in run.models.items():
         joint, known = joints[name]
-        x, log_likelihood, weigh = found.get(name, (*known, True))
+        if known is None:  # the budget ended before the likelihood was asked: the prior is all there is
+            x = joint.space.sample_prior(np.random.default_rng(run.seed), BATCH)
+            rough = x, np.full(len(x), np.nan), False
+        else:
+            rough = *known, True
+        x, log_likelihood, weigh = found.get(name, rough)
         log_weights = np.where(np.isfinite(log_likelihood), log_likelihood, -np.inf) if weigh else np.zeros(len(x))
         log_weights = log_weights - np.logaddexp.reduce(log_weights)
         values = joint.space.values_at(x)

@@ -1,0 +1,114 @@
+"""The verdict on a run: every finding on looks, edges and endings fires where it is planted, and nowhere else."""
+
+import math
+from dataclasses import replace
+
+import pytest
+
+from engine_problems import good_report, made_run
+from supermodel.engine.judge import ENDINGS, judge
+from supermodel.engine.policy import AGREE_ERRORS, AGREE_NATS, DISAGREE_ERRORS
+
+TRUTH, ERROR = 3.0, 0.1  # what every look gives, with its error
+
+
+def off(errors):
+    """An answer that is so many joint errors away from a look."""
+    return TRUTH + errors * math.hypot(ERROR + AGREE_NATS / AGREE_ERRORS, 0.02)
+
+
+def levels(run):
+    verdict = judge(run)
+    return verdict.level, [reason.code for reason in verdict.reasons]
+
+
+def two(first=TRUTH, looks=((TRUTH, ERROR), (TRUTH + 0.1, ERROR)), **report):
+    return made_run({(0, None): good_report(first, **report), (1, None): good_report(1.0)}, {0: looks})
+
+
+def test_a_good_run_has_no_findings():
+    assert levels(two()) == ("ok", [])
+    assert levels(two(looks=())) == ("ok", [])  # chains leave no ln Z of their own
+    assert levels(two(looks=[(math.nan, math.nan)])) == ("ok", [])
+
+
+def test_looks_that_disagree_fail():
+    run = two(looks=((TRUTH, 0.02), (TRUTH - 4.0, 0.02)))
+    run.pilots[0].is_agreed = False
+    assert levels(run) == ("fail", ["looks_disagree"])
+    sentence = judge(run).reasons[0].sentence
+    assert "'m0'" in sentence and "-1.00 ± 0.02 (look)" in sentence
+
+
+def test_chains_that_did_not_meet_are_told_without_numbers():
+    run = two(looks=[(math.nan, math.nan)])
+    run.pilots[0].is_agreed = False
+    assert levels(run) == ("fail", ["looks_disagree"])
+    assert "nan" not in judge(run).reasons[0].sentence and "did not meet" in judge(run).reasons[0].sentence
+
+
+def test_an_answer_that_no_look_stands_by():
+    alone = [(TRUTH, ERROR)]
+    assert levels(two(off(0.95 * AGREE_ERRORS), alone)) == ("ok", [])
+    assert levels(two(off(1.05 * AGREE_ERRORS), alone)) == ("caution", ["pilot_disagrees"])
+    assert levels(two(off(-1.05 * AGREE_ERRORS), alone)) == ("caution", ["pilot_disagrees"])
+    assert levels(two(off(1.05 * DISAGREE_ERRORS), alone)) == ("fail", ["pilot_disagrees"])
+
+
+def test_one_look_that_stands_by_the_answer_is_enough():
+    answer = off(2 * DISAGREE_ERRORS)
+    assert levels(two(answer, [(TRUTH, ERROR), (answer, ERROR)])) == ("ok", [])
+
+
+def test_a_failure_on_an_edge_that_a_bayes_factor_rests_on():
+    assert levels(two(ess=20.0)) == ("fail", ["small_ess"])
+    assert levels(two(rhat=1.4)) == ("fail", ["rhat"])
+
+
+def direct(spoiled):
+    """m0 - m1 joined directly; only the absolute evidences rest on m0 - reference."""
+    return made_run({(0, 1): good_report(1.0), (0, None): spoiled, (1, None): (good_report(0.0), False)})
+
+
+@pytest.mark.parametrize(
+    "planted, level",
+    [
+        ({}, "ok"),
+        ({"ess": 20.0}, "caution"),  # a poor edge that no ln B rests on
+        ({"crossings": 3}, "caution"),
+        ({"rhat": 1.4}, "fail"),  # tells of a posterior that was not found: the direct edge stands on it as well
+        ({"drift_z": 7.0}, "fail"),
+    ],
+)
+def test_what_another_edge_says_of_a_model_spoils_its_bayes_factors(planted, level):
+    run = direct(good_report(1.0, **planted))
+    assert not run.matters(run.arms[1]) and run.matters(run.arms[0])
+    assert judge(run).level == level
+
+
+def test_an_end_that_was_never_reached_is_a_limit_from_any_edge():
+    assert judge(direct(replace(good_report(1.0), error=math.inf))).level == "limit"
+    unused = made_run(
+        {(0, None): good_report(1.0), (1, None): good_report(1.0), (0, 1): (good_report(0.0, rhat=1.4), False)}
+    )
+    assert judge(unused).level == "fail"
+
+
+@pytest.mark.parametrize("ended", [*ENDINGS, "interrupted"])
+def test_a_run_that_ended_before_its_goal(ended):
+    code = "interrupted" if ended == "interrupted" else "target_not_reached"
+    edges = {(0, None): good_report(1.0, 0.3), (1, None): good_report(2.0)}
+    assert levels(made_run(edges, ended=ended)) == ("caution", [code])
+    met = {(0, None): good_report(1.0), (1, None): good_report(2.0)}
+    expected = ("caution", [code]) if ended == "interrupted" else ("ok", [])
+    assert levels(made_run(met, ended=ended)) == expected
+    assert levels(made_run(edges, ended="target", target_error=0.1)) == ("ok", [])
+    lone = made_run({(0, None): good_report(1.0, 0.3)}, ended=ended)
+    assert levels(lone) == ("caution", [code])
+
+
+@pytest.mark.parametrize("ended, code", [("interrupted", "interrupted"), ("max_seconds", "target_not_reached")])
+def test_a_run_that_ended_before_anything_was_weighed_fails(ended, code):
+    run = made_run({(0, None): None, (1, None): good_report(1.0)}, {0: [(TRUTH, ERROR)]}, ended=ended)
+    assert levels(run) == ("fail", [code])
+    assert run.evidences().log_evidence("m0").value == TRUTH

@@ -1,0 +1,89 @@
+"""The meter: nothing is begun that the budget does not hold, and every call is counted."""
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from engine_problems import Conjugate, meter
+from supermodel.engine import goals
+from supermodel.engine import meter as module
+from supermodel.engine.goals import Goals
+from supermodel.engine.meter import Meter, Spent
+from supermodel.engine.policy import BATCH, PATIENCE
+from supermodel.estimation.estimate import Estimate
+from supermodel.models.joint import Joint
+from supermodel.models.model import Model
+
+
+def test_calls_are_counted_and_values_are_right(rng):
+    for traced in (False, True):
+        problem, counter = Conjugate(2, traced=traced), meter()
+        x = rng.standard_normal((2 * BATCH + 7, 2))
+        assert np.allclose(counter.likelihood(problem.joint, x), problem.joint.log_likelihood_at(x), rtol=1e-12)
+        assert counter.evaluations == len(x) and counter.gradients == 0
+        assert counter.room == PATIENCE - len(x)
+    assert meter().likelihood(problem.joint, np.zeros((0, 2))).shape == (0,)
+
+
+def test_gradients_are_counted_and_right(rng):
+    problem, counter = Conjugate(3, traced=True), meter()
+    x = rng.standard_normal((21, 3))
+    value, gradient = counter.value_and_gradient(problem.joint, x)
+    assert np.allclose(value, problem.joint.log_joint_at(x))
+    assert np.allclose(gradient, -(x - problem.mean) / problem.sd**2)
+    assert counter.evaluations == counter.gradients == 21
+
+
+def test_no_batch_is_begun_that_the_budget_does_not_hold(rng):
+    problem, counter = Conjugate(2), meter(most=BATCH + 10)
+    with pytest.raises(Spent, match="max_evaluations"):
+        counter.likelihood(problem.joint, rng.standard_normal((3 * BATCH, 2)))
+    assert problem.calls == counter.evaluations == BATCH
+    counter.likelihood(problem.joint, np.zeros((10, 2)))  # what is left can be spent
+    assert counter.over() == "max_evaluations" and counter.room == 0
+    with pytest.raises(Spent):
+        counter.check()
+
+
+def test_time_is_a_limit_as_well(monkeypatch):
+    now = [100.0]
+    for place in (goals, module):
+        monkeypatch.setattr(place, "time", type("clock", (), {"monotonic": staticmethod(lambda: now[0])}))
+    counter = meter(seconds=5.0)
+    counter.check()
+    now[0] += 5.0
+    assert counter.over() == "max_seconds"
+    with pytest.raises(Spent, match="max_seconds"):
+        counter.check()
+
+
+def test_slow_calls_come_about_a_second_at_a_time(monkeypatch):
+    """A plain-Python likelihood of 0.3 s: a limit of 4 s is overrun by less than two seconds, not by a batch of 19."""
+    now = [0.0]
+    for place in (goals, module):
+        monkeypatch.setattr(place, "time", type("clock", (), {"monotonic": staticmethod(lambda: now[0])}))
+
+    def slow(p):
+        float(p["x"])  # nothing for JAX to trace
+        now[0] += 0.3
+        return 0.0
+
+    joint, counter = Joint("slow", Model({"x": stats.norm()}, slow)), meter(seconds=4.0)
+    with pytest.raises(Spent, match="max_seconds"):
+        counter.likelihood(joint, np.zeros((300, 1)))
+    assert 4.0 <= now[0] < 6.0
+
+
+def test_each_check_is_told():
+    told = []
+    counter = Meter(Goals(), tell=lambda: told.append(1))
+    counter.check()
+    counter.check(5)
+    assert len(told) == 2
+
+
+def test_a_decision_needs_the_whole_interval_on_one_side():
+    aims = Goals(decide=(-1.0, 3.0))
+    assert aims.is_decided(Estimate(5.0, 0.9)) and not aims.is_decided(Estimate(5.0, 1.1))
+    assert aims.is_decided(Estimate(-3.0, 0.9)) and aims.is_decided(Estimate(1.0, 0.9))
+    assert not aims.is_decided(Estimate(1.0, 1.1)) and not Goals().is_decided(Estimate(50.0, 0.1))

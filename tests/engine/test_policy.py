@@ -1,0 +1,35 @@
+"""The policy: efforts that grow from quick to thorough, and shrink with a budget."""
+
+import pytest
+
+from supermodel.engine import policy
+from supermodel.engine.policy import EFFORTS
+from supermodel.options import checked
+
+
+def test_every_effort_can_be_asked_for():
+    for name, effort in EFFORTS.items():
+        assert checked("explore", name) == name == effort.name
+
+
+def test_efforts_grow():
+    quick, auto, thorough = (EFFORTS[name] for name in ("quick", "auto", "thorough"))
+    assert all(a <= b <= c for a, b, c in zip(quick[1:], auto[1:], thorough[1:], strict=True))
+    assert quick.second == 0 < auto.second
+
+
+@pytest.mark.parametrize("name", EFFORTS)
+def test_a_smaller_budget_makes_a_smaller_effort_of_the_same_kind(name):
+    effort = EFFORTS[name]
+    assert effort.scaled(1.0) == effort == effort.scaled(7.0)
+    small = effort.scaled(0.01)
+    assert all(a <= b for a, b in zip(small[1:], effort[1:], strict=True))
+    assert min(small.first, small.level, small.climbs) > 0 and (small.second > 0) == (effort.second > 0)
+    assert small.nested == 0  # a third look costs more than a small budget holds
+
+
+def test_numbers_that_must_fit_together():
+    assert policy.CHAINS % 2 == 0  # half of the chains start at either end
+    assert policy.CHAINS <= policy.BATCH  # they start at draws of a measured pair
+    assert policy.AGREE_ERRORS < policy.DISAGREE_ERRORS  # a caution comes before a failure
+    assert 0 < policy.PRIOR_SHARE < 0.5 and 0 < policy.EXPLORING < 1
