@@ -60,6 +60,14 @@ class Hills(NamedTuple):
         d = self.means.shape[1]
         return self.transform(np, rng.standard_normal((n, d)), rng.random(n), stretches(rng, float(self.dof), (n,)))
 
+    def islands(self) -> int:
+        """How many groups of hills stand apart: the crest of a banana is one island, two modes are two."""
+        from scipy.sparse.csgraph import connected_components
+
+        reach = 1.0 + 2.0 * np.sqrt(self.means.shape[1])  # radii at which neighbouring hills still share draws
+        near = np.sqrt(self.squares(np, self.means)) < reach
+        return int(connected_components(near | near.T, directed=False)[0])
+
     def widened(self, by: float) -> Hills:
         """Each hill wider by a factor, so that the tails of the target are covered and weights stay bounded."""
         return self._replace(factors=self.factors * by, inverses=self.inverses / by)

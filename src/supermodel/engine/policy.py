@@ -57,7 +57,7 @@ AGREE_ERRORS, AGREE_NATS = (
 DISAGREE_ERRORS = 6.0  # the answer is not to be used where every look is further from it than this
 ENOUGH = 120  # effective draws that a look must rest on
 MOST_HILLS = 32  # of a reference
-SIMPLE = 4  # hills up to which two looks are enough; beyond, a third one is asked
+SIMPLE = 3  # islands of hills up to which two looks are enough; beyond, a third one is asked
 UNSEEN = 0.3  # share of climbs that ended where no other did, above which modes keep turning up (Good and Turing)
 DOF = 5.0  # of Student hills: tails heavier than most posteriors', yet 90% as efficient as Gaussian ones for these
 

@@ -167,10 +167,10 @@ class Explorer:
         return sum(agree) >= min(len(self.looks), 2) and enough and known
 
     def _is_simple(self, merged: Cloud) -> bool:
-        """Few hills, and climbs that met: two looks that miss the same are then unlikely."""
+        """Few islands, and climbs that met: two looks that miss the same are then unlikely."""
         last = merged.proposals[-1]
-        n_hills = len(last.hills.log_weights) if isinstance(last, Warped) else 1
-        return n_hills <= SIMPLE and self.unseen <= UNSEEN
+        islands = last.hills.islands() if isinstance(last, Warped) else 1
+        return islands <= SIMPLE and self.unseen <= UNSEEN
 
     # -- what comes of it -----------------------------------------------------------------------------------------
 

@@ -90,14 +90,14 @@ def _grown(hills: Hills | None, sample: Sample, dof: float) -> Hills:
     return _settled(_maximised(sample, share, np.ones_like(share), dof), sample, dof)
 
 
-def _settled(hills: Hills, sample: Sample, dof: float, rounds: int = 12) -> Hills:
+def _settled(hills: Hills, sample: Sample, dof: float, rounds: int = 10) -> Hills:
     """Rounds of EM until the likelihood hardly rises."""
     d, before = sample.x.shape[1], -np.inf
     for _ in range(rounds):
         parts = hills.log_parts(np, sample.x)
         log_q = _log_total(parts)
         now = float(sample.weight @ np.maximum(log_q, -1e6))
-        if now - before < 2e-3:
+        if now - before < 4e-3:
             break
         # EM for Student hills: far draws count less towards a hill's shape.
         pull = np.ones_like(parts) if not np.isfinite(dof) else (dof + d) / (dof + hills.squares(np, sample.x))
@@ -119,13 +119,17 @@ def _maximised(sample: Sample, share: np.ndarray, pull: np.ndarray, dof: float) 
     effective = totals**2 / np.maximum(np.sum(mass**2, axis=0), 1e-300)
     weight = mass * pull
     means = (weight.T @ x) / np.maximum(weight.sum(0), 1e-300)[:, None]
-    factors = []
-    for m in range(share.shape[1]):
-        centred = x - means[m]
-        covariance = (weight[:, m, None] * centred).T @ centred / totals[m]
-        # As if a round hill of the same volume had been seen in d + 2 draws.
-        prior = (d + 2) / (d + 2 + effective[m])
-        size = np.exp(np.mean(np.log(np.maximum(np.diagonal(covariance), 1e-24))))
-        factors.append(lifted_cholesky((1 - prior) * covariance + prior * size * np.eye(d)))
-    stacked = np.array(factors)
-    return Hills(np.log(totals / totals.sum()), means, stacked, np.linalg.inv(stacked), dof)
+    centred = x[None] - means[:, None]  # (M, n, d)
+    covariance = np.matmul(np.swapaxes(centred * weight.T[..., None], 1, 2), centred) / totals[:, None, None]
+    # As if a round hill of the same volume had been seen in d + 2 draws.
+    prior = ((d + 2) / (d + 2 + effective))[:, None, None]
+    size = np.exp(np.mean(np.log(np.maximum(np.diagonal(covariance, axis1=1, axis2=2), 1e-24)), axis=1))
+    factors = _factors((1 - prior) * covariance + prior * size[:, None, None] * np.eye(d))
+    return Hills(np.log(totals / totals.sum()), means, factors, np.linalg.inv(factors), dof)
+
+
+def _factors(covariances: np.ndarray) -> np.ndarray:
+    try:
+        return np.linalg.cholesky(covariances)
+    except np.linalg.LinAlgError:
+        return np.stack([lifted_cholesky(covariance) for covariance in covariances])

@@ -13,12 +13,13 @@ from supermodel.engine.explore.cloud import Cloud, effective_size, fitted, log_s
 from supermodel.engine.policy import ENOUGH
 
 HILLS, DOF, WIDER = 16, 5.0, 1.2
+MOST_ROUNDS = 30  # temperatures: a population that is not there by then is on a path that hills cannot follow
 
 
 def by_temperature(cloud: Cloud, rng: np.random.Generator, n: int, beyond: float = 4.0) -> None:
     r"""Raise $\beta$ as fast as the effective size allows, to 1 and, for the sake of narrow peaks, beyond."""
     beta, least = 0.0, max(0.25 * n, 3 * (cloud.joint.dimension + 1))
-    for _ in range(60):
+    for _ in range(MOST_ROUNDS):
         following = _next(cloud, beta, least, beyond)
         cloud.grow(fitted(cloud, cloud.log_weights(following), rng, HILLS, DOF, WIDER), n, rng)
         if following >= beyond:
