@@ -45,6 +45,7 @@ class Explorer:
         self.seeds = [seed, stream]
         self.looks: list[Look] = []
         self.warps: tuple = ()  # that curvature suggests
+        self.kept = True  # whether every path kept enough effective points all along
         self.unseen = 0.0  # chance that one more climb ends at a mode not seen so far
 
     def rng(self, look: int) -> np.random.Generator:
@@ -86,7 +87,7 @@ class Explorer:
             self._climb(cloud, rng)
             name = "climbs"
         else:
-            by_level(cloud, rng, self.effort.level)
+            self.kept &= by_level(cloud, rng, self.effort.level)
             name = "levels"
         polish(cloud, rng, max(self.effort.second, BATCH) if self.joint.is_traceable else self.effort.level // 2)
         self._note(name, cloud, since)
@@ -125,10 +126,8 @@ class Explorer:
         """From other random numbers, by another path: levels after climbs, temperatures after levels."""
         since, rng, cloud, n = self.meter.evaluations, self.rng(2), self.cloud(), self.effort.second
         cloud.grow(Prior(self.joint), 2 * n, rng)
-        if self.joint.is_traceable:
-            by_level(cloud, rng, n)
-        else:
-            by_temperature(cloud, rng, n)
+        path = by_level if self.joint.is_traceable else by_temperature
+        self.kept &= path(cloud, rng, n)
         polish(cloud, rng, n)
         self._note("levels" if self.joint.is_traceable else "temperatures", cloud, since)
         return cloud
@@ -163,14 +162,19 @@ class Explorer:
         agree = [look.agrees(whole, AGREE_ERRORS, AGREE_NATS) for look in self.looks]
         enough = effective_size(merged.log_weights()) >= ENOUGH
         # Where modes keep turning up, even agreeing looks have seen a part only, unless the third one is among them.
-        known = self.unseen <= UNSEEN or (len(self.looks) > 2 and agree[-1])
+        known = self._is_seen or (len(self.looks) > 2 and agree[-1])
         return sum(agree) >= min(len(self.looks), 2) and enough and known
+
+    @property
+    def _is_seen(self) -> bool:
+        """No sign that the looks lost a part: paths kept their populations, and climbs met."""
+        return self.kept and self.unseen <= UNSEEN
 
     def _is_simple(self, merged: Cloud) -> bool:
         """Few islands, and climbs that met: two looks that miss the same are then unlikely."""
         last = merged.proposals[-1]
         islands = last.hills.islands() if isinstance(last, Warped) else 1
-        return islands <= SIMPLE and self.unseen <= UNSEEN
+        return islands <= SIMPLE and self._is_seen
 
     # -- what comes of it -----------------------------------------------------------------------------------------
 

@@ -9,59 +9,85 @@ from __future__ import annotations
 
 import numpy as np
 
-from supermodel.engine.explore.cloud import Cloud, effective_size, fitted, log_sum
+from supermodel.engine.explore.cloud import Cloud, effective_size, fitted, log_sum, powered
 from supermodel.engine.policy import ENOUGH
 
 HILLS, DOF, WIDER = 16, 5.0, 1.2
 MOST_ROUNDS = 30  # temperatures: a population that is not there by then is on a path that hills cannot follow
+AGAIN = 3  # times that a level is drawn from again before it is passed with too few effective points
 
 
-def by_temperature(cloud: Cloud, rng: np.random.Generator, n: int, beyond: float = 4.0) -> None:
-    r"""Raise $\beta$ as fast as the effective size allows, to 1 and, for the sake of narrow peaks, beyond."""
-    beta, least = 0.0, max(0.25 * n, 3 * (cloud.joint.dimension + 1))
+def least_effective(n: int, d: int) -> float:
+    """Effective points that carry a population: fewer lose modes, and shape no hill."""
+    return max(0.4 * n, 8.0 * (d + 1))
+
+
+def by_temperature(cloud: Cloud, rng: np.random.Generator, n: int, beyond: float = 4.0) -> bool:
+    r"""Raise $\beta$ as fast as the effective size allows, to 1 and, for the sake of narrow peaks, beyond.
+
+    False if it did not arrive at 1.
+    """
+    beta, least = 0.0, least_effective(n, cloud.joint.dimension)
     for _ in range(MOST_ROUNDS):
-        following = _next(cloud, beta, least, beyond)
-        cloud.grow(fitted(cloud, cloud.log_weights(following), rng, HILLS, DOF, WIDER), n, rng)
-        if following >= beyond:
+        beta = _next(cloud, least, beyond)
+        cloud.grow(fitted(cloud, cloud.log_weights(beta), rng, HILLS, DOF, WIDER), n, rng)
+        if beta >= beyond:
             break
-        beta = max(beta, following)
+    return beta >= 1.0
 
 
-def _next(cloud: Cloud, beta: float, least: float, last: float) -> float:
-    if effective_size(cloud.log_weights(last)) >= least:
+def _next(cloud: Cloud, least: float, last: float) -> float:
+    """The largest temperature, up to `last`, that leaves `least` effective points."""
+    log_volume = cloud.log_volume
+
+    def enough(beta: float) -> bool:
+        return effective_size(log_volume + powered(cloud.log_likelihood, beta)) >= least
+
+    if enough(last):
         return last
     low, high = 0.0, last
-    for _ in range(50):
+    for _ in range(40):
         middle = 0.5 * (low + high)
-        low, high = (middle, high) if effective_size(cloud.log_weights(middle)) >= least else (low, middle)
+        low, high = (middle, high) if enough(middle) else (low, middle)
     return max(low, 1e-12)
 
 
-def by_level(cloud: Cloud, rng: np.random.Generator, n: int, keep: float = 0.3, left: float = 0.05) -> None:
-    """Cut away all but `keep` of the prior's volume, again and again, until less than `left` of the evidence is above."""
-    volume = 1.0
+def by_level(cloud: Cloud, rng: np.random.Generator, n: int, keep: float = 0.3, left: float = 0.05) -> bool:
+    """Cut away all but `keep` of the prior's volume, again and again, until less than `left` of the evidence is above.
+
+    A level on which few effective points are left is drawn from again; False if that did not help, at some level.
+    """
+    volume, again, kept_all = 1.0, 0, True
+    least = least_effective(n, cloud.joint.dimension)
     for _ in range(200):
-        log_v = cloud.log_volume
-        order = np.argsort(-cloud.log_likelihood, kind="stable")
-        cumulative = np.cumsum(np.exp(log_v[order]))
-        volume = min(volume, cumulative[-1]) * keep
-        # At least enough points to shape a hill.
-        n_above = max(int(np.searchsorted(cumulative, volume)), 2 * cloud.joint.dimension + 4)
-        level = cloud.log_likelihood[order[min(n_above, len(order) - 1)]]
-        above = cloud.log_likelihood > level
-        if above.sum() < 2 * cloud.joint.dimension + 4:  # a plateau: it is one set
-            above = cloud.log_likelihood >= level
-        volume, before = float(np.exp(log_sum(np.where(above, log_v, -np.inf)))), np.sum(cloud.log_likelihood > level)
-        cloud.grow(fitted(cloud, np.where(above, log_v, -np.inf), rng, HILLS, DOF, WIDER), n, rng)
-        share = log_sum(np.where(cloud.log_likelihood > level, cloud.log_weights(), -np.inf)) - log_sum(
-            cloud.log_weights()
-        )
-        if (
-            share < np.log(left)
-            or level >= cloud.log_likelihood.max()
-            or np.sum(cloud.log_likelihood > level) == before
-        ):
+        level, above = _cut(cloud, volume * keep)
+        log_above = np.where(above, cloud.log_volume, -np.inf)
+        is_thin = effective_size(log_above) < least
+        before = np.sum(cloud.log_likelihood > level)
+        cloud.grow(fitted(cloud, log_above, rng, HILLS, DOF, WIDER), n, rng)
+        if is_thin and again < AGAIN:
+            again += 1
+            continue
+        kept_all, again = kept_all and not is_thin, 0
+        volume = float(np.exp(log_sum(log_above)))
+        log_w = cloud.log_weights()
+        share = log_sum(np.where(cloud.log_likelihood > level, log_w, -np.inf)) - log_sum(log_w)
+        on_top = level >= cloud.log_likelihood.max() or np.sum(cloud.log_likelihood > level) == before
+        if share < np.log(left) or on_top:
             break
+    return kept_all
+
+
+def _cut(cloud: Cloud, volume: float) -> tuple[float, np.ndarray]:
+    """The likelihood above which a given volume of the prior lies, and which points are there."""
+    fewest = 2 * cloud.joint.dimension + 4  # to shape a hill
+    order = np.argsort(-cloud.log_likelihood, kind="stable")
+    cumulative = np.cumsum(np.exp(cloud.log_volume[order]))
+    n_above = max(int(np.searchsorted(cumulative, min(volume, cumulative[-1]))), fewest)
+    level = float(cloud.log_likelihood[order[min(n_above, len(order) - 1)]])
+    above = cloud.log_likelihood > level
+    # A plateau is one set.
+    return level, above if above.sum() >= fewest else cloud.log_likelihood >= level
 
 
 def polish(cloud: Cloud, rng: np.random.Generator, n: int, rounds: int = 3, enough: float = 0.5) -> None:
