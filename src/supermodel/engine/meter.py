@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import time
 from collections.abc import Callable
 from typing import Any
@@ -17,6 +18,10 @@ class Spent(Exception):
     """The budget is used up; the argument says which one."""
 
 
+class Enough(Spent):
+    """The share of the budget that exploration may take of one model is used up: what was found has to do."""
+
+
 class Meter:
     """Counts evaluations, knows the limits, and says so from time to time."""
 
@@ -26,6 +31,7 @@ class Meter:
         self.evaluations = self.gradients = 0
         self.seconds_calling = 0.0  # inside likelihoods, for the forecast
         self.limit = goals.max_evaluations or PATIENCE
+        self.allowance, self.until = np.inf, np.inf  # evaluations, and a moment, at which an exploration must end
 
     @property
     def room(self) -> int:
@@ -35,6 +41,19 @@ class Meter:
     def over(self) -> str:
         """Which limit has been met, or ""."""
         return self.goals.over_budget(self.evaluations, self.began, PATIENCE)
+
+    @contextlib.contextmanager
+    def share(self, part: float):
+        """Within, no more than a part of what is left of a limited budget may be spent."""
+        if self.goals.max_evaluations is not None:
+            self.allowance = self.evaluations + part * self.room
+        if self.goals.max_seconds is not None:
+            left = self.goals.max_seconds - (time.monotonic() - self.began)
+            self.until = time.monotonic() + part * left
+        try:
+            yield
+        finally:
+            self.allowance = self.until = np.inf
 
     def count(self, n: int, gradients: int = 0) -> None:
         """Note `n` evaluations, `gradients` of them with gradient."""
@@ -47,6 +66,8 @@ class Meter:
             raise Spent(self.over())
         if n > self.room:
             raise Spent("max_evaluations")
+        if self.evaluations + n > self.allowance or time.monotonic() > self.until:
+            raise Enough("exploration")
         if self.tell is not None:
             self.tell()
 

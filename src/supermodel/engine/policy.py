@@ -77,15 +77,14 @@ class Effort(NamedTuple):
         """A smaller effort, for a smaller budget."""
         if by >= 1:
             return self
-        first, level, second = (
-            max(int(by * n), least) for n, least in ((self.first, 48), (self.level, 24), (self.second, 24))
+        first, black, level, second = (
+            max(int(by * n), least)
+            for n, least in ((self.first, 48), (self.first_black, 64), (self.level, 24), (self.second, 24))
         )
+        # A second look on a tenth of the draws would confirm nothing.
+        second = second if self.second and by > 0.2 else 0
         return self._replace(
-            first=first,
-            level=level,
-            second=second if self.second else 0,
-            climbs=max(int(by * self.climbs), 2),
-            nested=0,
+            first=first, first_black=black, level=level, second=second, climbs=max(int(by * self.climbs), 2), nested=0
         )
 
 
@@ -98,7 +97,7 @@ EFFORTS = {
     )
 }
 EXPLORING = 0.6  # share of a limited budget that exploration may spend: the ladder needs the rest
-TYPICAL = 4000  # evaluations that exploration of one model takes at the default effort, about
+TYPICAL = 9000  # evaluations that exploration of one model takes at the default effort, about
 
 # -- cycles -----------------------------------------------------------------------------------------------------------
 

@@ -115,7 +115,8 @@ class Run:
         effort = self._effort()
         for stream, (joint, known) in enumerate(self.probes):
             if stream >= len(self.pilots):
-                self.pilots.append(explore(joint, known, self.seed, stream, self.meter, effort))
+                with self.meter.share(EXPLORING / (len(self.probes) - stream)):
+                    self.pilots.append(explore(joint, known, self.seed, stream, self.meter, effort))
                 self._keep()
         if not self.arms:
             edges = enumerate(self._tree())
@@ -126,6 +127,8 @@ class Run:
         joints = canonical(self.models, self.data)
         # A budget that does not hold a batch of every model holds a smaller one.
         n = int(np.clip(self.meter.room // (8 * len(joints)), 8, BATCH))
+        if self.goals.max_seconds is not None and not all(joint.is_traceable for joint in joints):
+            n = min(n, 16)  # of unknown cost
         probed = [
             (j, j.probe(np.random.default_rng(self.seed), n, lambda x, j=j: self.meter.likelihood(j, x)))
             for j in joints

@@ -7,6 +7,7 @@ do not agree, or the merged cloud rests on few points, nested slices look a thir
 
 from __future__ import annotations
 
+import functools
 from typing import Any
 
 import numpy as np
@@ -18,7 +19,7 @@ from supermodel.engine.explore.cloud import Cloud, Prior, Warped, effective_size
 from supermodel.engine.explore.nested import nested_slices
 from supermodel.engine.explore.paths import by_level, by_temperature, polish
 from supermodel.engine.explore.pilot import Fit, Look, Pilot, fitted_reference
-from supermodel.engine.meter import Meter
+from supermodel.engine.meter import Enough, Meter
 from supermodel.engine.policy import (
     AGREE_ERRORS,
     AGREE_NATS,
@@ -44,6 +45,7 @@ class Explorer:
         self.joint, self.meter, self.effort = joint, meter, effort
         self.seeds = [seed, stream]
         self.looks: list[Look] = []
+        self.clouds: list[Cloud] = []
         self.warps: tuple = ()  # that curvature suggests
         self.kept = True  # whether every path kept enough effective points all along
         self.unseen = 0.0  # chance that one more climb ends at a mode not seen so far
@@ -52,20 +54,33 @@ class Explorer:
         return np.random.default_rng([*self.seeds, look])
 
     def cloud(self) -> Cloud:
-        return Cloud(self.joint, lambda x: self.meter.likelihood(self.joint, x))
+        """A new cloud, which counts from its first point on."""
+        self.clouds.append(Cloud(self.joint, lambda x: self.meter.likelihood(self.joint, x)))
+        return self.clouds[-1]
 
     def explore(self, known: tuple[np.ndarray, np.ndarray]) -> Pilot:
         """All looks, the merged cloud, and the reference fitted to it."""
         with np.errstate(over="ignore", under="ignore", divide="ignore", invalid="ignore"):
-            first = self._first(known)
-            exact = self._exact(first)
-            if exact is not None:
-                return exact
-            merged = first
-            if self.effort.second:
-                merged = first.merged(self._second())
-            merged, agreed = self._settled(merged)
+            since = self.meter.evaluations
+            try:
+                first = self._first(known)
+                exact = self._exact(first)
+                if exact is not None:
+                    return exact
+                if self.effort.second:
+                    self._second()
+                merged, agreed = self._settled(self._merged())
+            except Enough:
+                # A limited budget: what was found so far has to do, and the verdict says whether two looks agreed.
+                merged = self._merged()
+                if not np.isfinite(merged.log_evidence()[0]):
+                    raise
+                self._note("cut short", merged, since)
+                agreed = self._is_settled(merged)
             return self._pilot(merged, agreed)
+
+    def _merged(self) -> Cloud:
+        return functools.reduce(Cloud.merged, self.clouds)
 
     # -- looks ----------------------------------------------------------------------------------------------------
 
@@ -79,10 +94,9 @@ class Explorer:
     def _first(self, known: tuple[np.ndarray, np.ndarray]) -> Cloud:
         since, rng, cloud = self.meter.evaluations - len(known[0]), self.rng(1), self.cloud()
         wanted = self.effort.first if self.joint.is_traceable else self.effort.first_black
-        extra = max(wanted - len(known[0]), 0)
-        more = self.joint.space.sample_prior(rng, extra)
-        values = self.meter.likelihood(self.joint, more) if extra else np.zeros(0)
-        cloud.add(Prior(self.joint), np.concatenate([known[0], more]), np.concatenate([known[1], values]))
+        cloud.add(Prior(self.joint), *known)
+        if wanted > len(known[0]):
+            cloud.grow(Prior(self.joint), wanted - len(known[0]), rng)
         if self.joint.is_traceable:
             self._climb(cloud, rng)
             name = "climbs"
@@ -122,7 +136,7 @@ class Explorer:
             if spread(log_joint, x, mended) < spread(log_joint, x, mode.warp):
                 self.warps = (mended, mode.warp)
 
-    def _second(self) -> Cloud:
+    def _second(self) -> None:
         """From other random numbers, by another path: levels after climbs, temperatures after levels."""
         since, rng, cloud, n = self.meter.evaluations, self.rng(2), self.cloud(), self.effort.second
         cloud.grow(Prior(self.joint), 2 * n, rng)
@@ -130,7 +144,6 @@ class Explorer:
         self.kept &= path(cloud, rng, n)
         polish(cloud, rng, n)
         self._note("levels" if self.joint.is_traceable else "temperatures", cloud, since)
-        return cloud
 
     def _third(self, merged: Cloud) -> Cloud:
         """Nested slices, as a proposal fitted to their draws: its points are weighed like all others."""
@@ -163,7 +176,7 @@ class Explorer:
         enough = effective_size(merged.log_weights()) >= ENOUGH
         # Where modes keep turning up, even agreeing looks have seen a part only, unless the third one is among them.
         known = self._is_seen or (len(self.looks) > 2 and agree[-1])
-        return sum(agree) >= min(len(self.looks), 2) and enough and known
+        return sum(agree) >= min(max(len(self.looks), 1), 2) and enough and known
 
     @property
     def _is_seen(self) -> bool:
