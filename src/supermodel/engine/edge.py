@@ -122,6 +122,10 @@ class Edge:
         self.state = self._compiled[0](u, rung, self.pair.warps)
         self._paid(self.cost * len(u))
 
+    def cost_of_a_step(self, tuning: Tuning) -> int:
+        """Evaluations that one step of all chains takes."""
+        return self.cost * self.chains * self.kernel.evaluations(tuning)
+
     def _paid(self, n: int) -> None:
         self.evaluations += n
         self.meter.count(n, n if self.kernel.needs_gradients else 0)
@@ -129,7 +133,7 @@ class Edge:
     @in_float64
     def advance(self, seed: int, steps: int, tuning: Tuning) -> Block:
         """Move all chains by `steps` steps, or by as many as the budget holds (at least one)."""
-        each = self.cost * self.chains * self.kernel.evaluations(tuning)
+        each = self.cost_of_a_step(tuning)
         self.meter.check(each)
         steps = min(steps, self.meter.room // each)
         self.calls += 1

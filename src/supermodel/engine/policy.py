@@ -96,7 +96,7 @@ EFFORTS = {
         Effort("thorough", 4096, 10000, 2000, 600, 48, 1000),
     )
 }
-EXPLORING = 0.6  # share of a limited budget that exploration may spend: the ladder needs the rest
+EXPLORING = 0.5  # share of a limited budget that exploration may spend: the ladder needs the rest
 TYPICAL = 9000  # evaluations that exploration of one model takes at the default effort, about
 
 # -- cycles -----------------------------------------------------------------------------------------------------------

@@ -30,6 +30,7 @@ from supermodel.engine.policy import (
     LEAST_BLOCKS,
     LONG,
     MOST_ROUNDS,
+    PATIENCE,
     SHORT_PATH,
     STEPS,
     THREE,
@@ -115,7 +116,8 @@ class Run:
         effort = self._effort()
         for stream, (joint, known) in enumerate(self.probes):
             if stream >= len(self.pilots):
-                with self.meter.share(EXPLORING / (len(self.probes) - stream)):
+                each = EXPLORING / len(self.probes)
+                with self.meter.share(each / (1 - stream * each)):  # equal parts of what there was at first
                     self.pilots.append(explore(joint, known, self.seed, stream, self.meter, effort))
                 self._keep()
         if not self.arms:
@@ -188,7 +190,9 @@ class Run:
         half = CHAINS // 2
         edge.begin(np.concatenate([starts[0][:half], starts[1][:half]]), np.repeat([top, 0], half))
         rounds = 1 if gap.length < SHORT_PATH else min(3 + int(np.ceil(gap.length / 4)), MOST_ROUNDS)
-        for _ in range(rounds):
+        # No more than a third of what is left of the budget: the draws that count need the rest.
+        each = STEPS * edge.cost_of_a_step(tuning)
+        for _ in range(int(np.clip(self.meter.room // (3 * len(self.pilots) * each), 1, rounds))):
             tuning = _learnt(edge, edge.advance(self.seed, STEPS, tuning), tuning)
         return Arm(i, j, edge, gap, tuning, is_used=used)
 
@@ -221,10 +225,12 @@ class Run:
         self._watch()
 
     def _loop(self) -> None:
-        for arm in self.arms:
-            if arm.report is None:  # else it comes from a checkpoint
-                # Blocks before the first estimate; an edge that no Bayes factor rests on gets the least.
-                self._add(arm, LEAST_BLOCKS if arm.gap.length < 0.1 or not self.matters(arm) else FIRST_BLOCKS)
+        fresh = [arm for arm in self.arms if arm.report is None]  # the others come from a checkpoint
+        for i, arm in enumerate(fresh):
+            # Blocks before the first estimate; an edge that no Bayes factor rests on gets the least. Where the budget is
+            # short, every edge gets its part of it: an answer needs them all.
+            blocks = LEAST_BLOCKS if arm.gap.length < 0.1 or not self.matters(arm) else FIRST_BLOCKS
+            self._add(arm, blocks, self.meter.room // ((len(fresh) - i) * arm.edge.cost_of_a_step(arm.tuning)))
         while not self.ended:
             self._keep()
             self._watch()
@@ -234,9 +240,12 @@ class Run:
                 arm = self._most_useful()
                 self._add(arm, max(1, len(arm.edge.blocks) // GROWTH))
 
-    def _add(self, arm: Arm, blocks: int) -> None:
+    def _add(self, arm: Arm, blocks: int, most_steps: int = PATIENCE) -> None:
         for _ in range(blocks):
-            arm.edge.blocks.append(arm.edge.advance(self.seed, STEPS, arm.tuning))
+            if most_steps <= 0:
+                break
+            arm.edge.blocks.append(arm.edge.advance(self.seed, min(STEPS, most_steps), arm.tuning))
+            most_steps -= STEPS
         arm.report = examine(arm.edge.draws(arm.tuning))
 
     # -- cycles ---------------------------------------------------------------------------------------------------

@@ -19,6 +19,7 @@ from supermodel.verdict.diagnostics import crossings, split_rhat
 LADDER, CHAIN = "ladder", "chain"  # the engine's rungs between two ends; the paper's chain on (alpha, theta)
 LIMIT = 3.0  # -ln 0.05: of an event that n independent draws have not shown, the probability is below 3/n at 95%
 EXAMINED = 20_000  # draws beyond which a second look at a chain is taken at a thinned record
+NOTHING = 100.0  # nats below the highest at which a draw has no weight
 BOUNDED = 4.0  # times their mean that weights may reach before their tail is looked at
 
 
@@ -79,8 +80,9 @@ def _of_ladder(draws: Draws) -> Report:
     share = np.subtract(*np.moveaxis(influence_of(terms, log_means), -1, 0))
     value, error = fit.difference(0, 1)
     # Where the warp is exact nothing scatters but rounding: an error is never below that floor.
-    finite = draws.log_joints[np.isfinite(draws.log_joints)]
-    floor = 256 * np.finfo(float).eps * float(np.max(np.abs(finite), initial=1.0))
+    # Draws where a density is nothing (far out in the prior) have large logarithms and no weight: they do not count.
+    counted = draws.log_joints[draws.log_joints > draws.log_joints.max(axis=(0, 1)) - NOTHING]
+    floor = 256 * np.finfo(float).eps * float(np.max(np.abs(counted), initial=1.0))
     chains, n = rung.shape
     # What limits the answer is the slowest of: the influence itself and the walk along the ladder.
     tau = max(capped_time(influence), capped_time(rung.astype(float)))
