@@ -17,11 +17,10 @@ from supermodel.engine.kernels import (
     KERNELS,
     State,
     Tuning,
+    at_rungs,
     draw_rung,
     leapfrogs,
-    log_rungs,
     randomness,
-    weighted,
 )
 
 FALSE_ALARM = 1e-6  # of every one of the five tests on a record
@@ -194,9 +193,10 @@ def test_a_wrong_kernel_is_caught(name, fault):
 
 def test_a_model_of_weight_nothing_has_no_say_even_where_it_is_impossible():
     table, values = np.array([[0.0, 1.0], [0.5, 0.5], [1.0, 0.0]]), np.array([[-np.inf, -2.0]])
-    each = [weighted(np, table, np.array([m]), values)[0] for m in range(3)]
+    tuning = Tuning(table, np.log([0.2, 0.3, 0.5]), 0.3, 1)
+    each = [at_rungs(np, tuning, np.array([m]), values)[0] for m in range(3)]
     assert each == [-2.0, -np.inf, -np.inf]
-    assert log_rungs(np, table, np.log([0.2, 0.3, 0.5]), values).tolist() == [[np.log(0.2) - 2.0, -np.inf, -np.inf]]
+    assert draw_rung(np, np.array([0.999]), tuning, values).tolist() == [0]
 
 
 def test_the_rung_is_drawn_by_its_conditional_probability():
@@ -206,7 +206,7 @@ def test_the_rung_is_drawn_by_its_conditional_probability():
     values = np.array([1.3, -0.7])
     p = np.exp(table @ values + log_prior)
     uniform = (np.arange(n) + 0.5) / n
-    rung = draw_rung(np, uniform, table, log_prior, np.repeat(values[None], n, axis=0))
+    rung = draw_rung(np, uniform, Tuning(table, log_prior, 0.3, 1), np.repeat(values[None], n, axis=0))
     assert np.allclose(np.bincount(rung, minlength=4) / n, p / p.sum(), rtol=0, atol=1.01 / n)
 
 

@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from supermodel.embedding.combine import rung_given, weighted
 from supermodel.embedding.reference import Reference, stretches
 from supermodel.engine.policy import BOLD, JITTER, LEAPFROGS, QUARTER_TURN
 
@@ -45,25 +46,14 @@ class Randomness(NamedTuple):
     prior: Any  # (n, D) draws of the prior, where the reference has a share of it; else (n, 0)
 
 
-def weighted(xp, table, rung, log_joints):
-    r"""$\sum_k w_{mk} \ln J_k$; a model of weight 0 has no say even where its density is 0."""
-    w = table[rung]
-    return xp.sum(xp.where(w > 0, w * xp.where(w > 0, log_joints, 0.0), 0.0), axis=-1)
+def at_rungs(xp, tuning: Tuning, rung, log_joints):
+    r"""$\sum_k w_{mk} \ln J_k$ at each chain's own rung."""
+    return weighted(xp, tuning.table[rung], log_joints)
 
 
-def log_rungs(xp, table, log_prior, log_joints):
-    """ln p(rung | u) up to a constant: (n, M)."""
-    w = table[None, :, :]
-    terms = xp.where(w > 0, w * xp.where(w > 0, log_joints[:, None, :], 0.0), 0.0)
-    return xp.sum(terms, axis=-1) + log_prior
-
-
-def draw_rung(xp, uniform, table, log_prior, log_joints):
-    """The exact conditional draw of the rung, by inverting its cumulative probability."""
-    logits = log_rungs(xp, table, log_prior, log_joints)
-    p = xp.exp(logits - xp.max(logits, axis=1, keepdims=True))
-    cumulative = xp.cumsum(p, axis=1) / xp.sum(p, axis=1, keepdims=True)
-    return xp.minimum(xp.sum(uniform[:, None] > cumulative, axis=1), table.shape[0] - 1)
+def draw_rung(xp, uniform, tuning: Tuning, log_joints):
+    """The exact conditional draw of the rung given u."""
+    return rung_given(xp, uniform, weighted(xp, tuning.table, log_joints[:, None, :]) + tuning.log_prior)
 
 
 def _decided(xp, state: State, random: Randomness, tuning: Tuning, log_ratio, u, log_joints, gradients=None):
@@ -75,7 +65,7 @@ def _decided(xp, state: State, random: Randomness, tuning: Tuning, log_ratio, u,
         gradients = state.gradients
     else:
         gradients = xp.where(accepted[:, None, None], gradients, state.gradients)
-    rung = draw_rung(xp, random.rung, tuning.table, tuning.log_prior, kept)
+    rung = draw_rung(xp, random.rung, tuning, kept)
     return State(u, kept, rung, gradients), accepted
 
 
@@ -90,8 +80,8 @@ def crank_nicolson(
     b = xp.where(random.kind < BOLD, 1.0, tuning.step)[:, None]
     proposal = xp.sqrt(1.0 - b * b) * state.u + b * random.normal
     log_joints = evaluate(proposal)
-    old = weighted(xp, tuning.table, state.rung, state.log_joints) + 0.5 * xp.sum(state.u**2, axis=1)
-    new = weighted(xp, tuning.table, state.rung, log_joints) + 0.5 * xp.sum(proposal**2, axis=1)
+    old = at_rungs(xp, tuning, state.rung, state.log_joints) + 0.5 * xp.sum(state.u**2, axis=1)
+    new = at_rungs(xp, tuning, state.rung, log_joints) + 0.5 * xp.sum(proposal**2, axis=1)
     return _decided(xp, state, random, tuning, new - old, proposal, log_joints)
 
 
@@ -105,8 +95,8 @@ def reference_jumps(xp, evaluate: Callable, state: State, random: Randomness, tu
     walk = state.u + tuning.step * reference.hills.step(xp, random.normal, pick)
     proposal = xp.where(bold[:, None], jump, walk)
     log_joints = evaluate(proposal)
-    old = weighted(xp, tuning.table, state.rung, state.log_joints) - xp.where(bold, state.log_joints[:, -1], 0.0)
-    new = weighted(xp, tuning.table, state.rung, log_joints) - xp.where(bold, log_joints[:, -1], 0.0)
+    old = at_rungs(xp, tuning, state.rung, state.log_joints) - xp.where(bold, state.log_joints[:, -1], 0.0)
+    new = at_rungs(xp, tuning, state.rung, log_joints) - xp.where(bold, log_joints[:, -1], 0.0)
     return _decided(xp, state, random, tuning, new - old, proposal, log_joints)
 
 
@@ -132,8 +122,8 @@ def hamiltonian(xp, evaluate: Callable, state: State, random: Randomness, tuning
 
     start = (state.u, random.normal, state.log_joints, state.gradients)
     u, p, log_joints, gradients = jax.lax.fori_loop(0, tuning.leapfrogs, leapfrog, start)
-    old = weighted(xp, tuning.table, state.rung, state.log_joints) - 0.5 * xp.sum(random.normal**2, axis=1)
-    new = weighted(xp, tuning.table, state.rung, log_joints) - 0.5 * xp.sum(p**2, axis=1)
+    old = at_rungs(xp, tuning, state.rung, state.log_joints) - 0.5 * xp.sum(random.normal**2, axis=1)
+    new = at_rungs(xp, tuning, state.rung, log_joints) - 0.5 * xp.sum(p**2, axis=1)
     return _decided(xp, state, random, tuning, new - old, u, log_joints, gradients)
 
 
