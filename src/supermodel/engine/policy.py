@@ -46,6 +46,7 @@ EXACT = 1e-6  # nats of spread, prior draws included, below which a posterior is
 NEARLY_EXACT = (
     0.15  # nats of spread that no richer reference can lower by much: an error of 0.005 from a thousand draws
 )
+GOOD = 0.6  # nats of spread up to which a simple reference is kept unless a richer one halves it
 NEARLY_NORMAL = 1.5  # nats of spread up to which one warped Gaussian serves as the reference
 GOOD_SHARE = 0.35  # effective share of a reference's own draws that needs no better reference
 POOR_SHARE = 0.02  # effective share below which the looks have not seen enough for a verdict of their own

@@ -168,7 +168,9 @@ class Run:
         # pair of models needs two edges.
         tree = grow(root, {pair: 2 * found.gap.length**2 for pair, found in measured.items()})
         direct = {k for i, j in tree if j != root for k in (i, j)}
-        closing = [(k, root) for k in sorted(direct) if (k, root) not in tree]
+        closing = [
+            (k, root) for k in sorted(direct) if (k, root) not in tree and self.pilots[k].reference.prior_share > 0
+        ]
         edges = [(i, j, True) for i, j in tree] + [(i, j, False) for i, j in closing]
         return [(i, None if j == root else j, measured[i, j], used) for i, j, used in edges]
 
@@ -202,8 +204,7 @@ class Run:
         easy = min(p.acceptance for p in ends) > (EASY_FEW if pair.dimension <= THREE else EASY)
         traced = all(joint.is_traceable for joint in pair.joints)
         if pair.reference is not None and not pair.reference.is_standard_normal:
-            many = len(pair.reference.hills.log_weights) == 1 and traced and not easy
-            return KERNELS["hamiltonian" if many else "reference_jumps"]
+            return KERNELS["reference_jumps"]
         return KERNELS["crank_nicolson" if easy or not traced else "hamiltonian"]
 
     # -- the loop -------------------------------------------------------------------------------------------------
@@ -256,8 +257,14 @@ class Run:
         return [
             (arm, to_reference[arm.first], to_reference[arm.second])
             for arm in self.arms
-            if arm.second is not None and arm.is_used
+            if arm.second is not None and arm.is_used and self._vouches(to_reference, arm)
         ]
+
+    @staticmethod
+    def _vouches(to_reference: dict[int, Arm], arm: Arm) -> bool:
+        """Whether the way round goes through references that hold the prior: others may be cut off like the direct edge."""
+        ends = [to_reference.get(arm.first), to_reference.get(-1 if arm.second is None else arm.second)]
+        return all(end is not None and end.edge.pair.reference.prior_share > 0 for end in ends)
 
     def _close_cycles(self) -> None:
         """A direct edge that disagrees with the way through the reference is not used: the reference holds the prior."""

@@ -138,7 +138,8 @@ class Explorer:
 
     def _second(self) -> None:
         """From other random numbers, by another path: levels after climbs, temperatures after levels."""
-        since, rng, cloud, n = self.meter.evaluations, self.rng(2), self.cloud(), self.effort.second
+        since, rng, cloud = self.meter.evaluations, self.rng(2), self.cloud()
+        n = max(self.effort.second, 12 * (self.joint.dimension + 1))  # of which enough stay effective
         cloud.grow(Prior(self.joint), 2 * n, rng)
         path = by_level if self.joint.is_traceable else by_temperature
         self.kept &= path(cloud, rng, n)

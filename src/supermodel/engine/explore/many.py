@@ -74,14 +74,10 @@ def _is_believed(joint: Joint, chains: Chains) -> bool:
     return bool(left <= ROUGH * np.sqrt(joint.dimension) and chains.rhat < MIXED)
 
 
-def _normal(d: int) -> Reference:
-    return standard_normal(d)._replace(prior_share=PRIOR_SHARE)
-
-
 def _of_chains(joint, chains: Chains, warp, left: float, looks, rng) -> Pilot:
     rows = rng.choice(len(chains.x), BATCH, replace=len(chains.x) < BATCH)
     return Pilot(
-        joint, warp, _normal(joint.dimension), chains.x[rows], chains.log_joint[rows], left, looks, step=chains.step
+        joint, warp, standard_normal(joint.dimension), chains.x[rows], chains.log_joint[rows], left, looks, step=chains.step
     )
 
 
@@ -100,10 +96,9 @@ def _at_the_mode(joint: Joint, rng, meter: Meter, mode: Mode, look: Look) -> Pil
     rows = rng.choice(BATCH, BATCH, p=w / w.sum())
     value, error = log_mean_error(gap + mode.warp.log_det_value() + 0.5 * d * np.log(2 * np.pi) - np.log(BATCH))
     exact = left < EXACT
-    reference = standard_normal(d) if exact else _normal(d)
     warp = mode.warp if exact else widened(mode.warp, left)
     looks = [look, Look("curvature", value, float(error) + left**2, meter.evaluations - since)]
-    return Pilot(joint, warp, reference, points[rows], log_joint[rows], left, looks)
+    return Pilot(joint, warp, standard_normal(d), points[rows], log_joint[rows], left, looks)
 
 
 def _hilly(joint: Joint, rng, meter: Meter, modes: list[Mode], look: Look) -> Pilot:

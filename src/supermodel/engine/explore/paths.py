@@ -19,7 +19,7 @@ AGAIN = 3  # times that a level is drawn from again before it is passed with too
 
 def least_effective(n: int, d: int) -> float:
     """Effective points that carry a population: fewer lose modes, and shape no hill."""
-    return max(0.4 * n, 8.0 * (d + 1))
+    return max(0.4 * n, 5.0 * (d + 1))
 
 
 def by_temperature(cloud: Cloud, rng: np.random.Generator, n: int, beyond: float = 4.0) -> bool:
@@ -62,13 +62,14 @@ def by_level(cloud: Cloud, rng: np.random.Generator, n: int, keep: float = 0.3, 
     for _ in range(200):
         level, above = _cut(cloud, volume * keep)
         log_above = np.where(above, cloud.log_volume, -np.inf)
-        is_thin = effective_size(log_above) < least
+        effective = effective_size(log_above)
+        is_thin, is_lost = effective < least, effective < 0.5 * least
         before = np.sum(cloud.log_likelihood > level)
         cloud.grow(fitted(cloud, log_above, rng, HILLS, DOF, WIDER), n, rng)
         if is_thin and again < AGAIN:
             again += 1
             continue
-        kept_all, again = kept_all and not is_thin, 0
+        kept_all, again = kept_all and not is_lost, 0
         volume = float(np.exp(log_sum(log_above)))
         log_w = cloud.log_weights()
         share = log_sum(np.where(cloud.log_likelihood > level, log_w, -np.inf)) - log_sum(log_w)

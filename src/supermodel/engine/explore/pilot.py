@@ -11,7 +11,7 @@ from supermodel.embedding.reference import Reference, defended, standard_normal
 from supermodel.embedding.warp import Warp
 from supermodel.engine.explore.conditional import fit_conditional
 from supermodel.engine.explore.hills import Sample, fit
-from supermodel.engine.policy import DOF, FEW, MOST_HILLS, NEARLY_EXACT, PRIOR_SHARE
+from supermodel.engine.policy import DOF, FEW, GOOD, MOST_HILLS, NEARLY_EXACT, PRIOR_SHARE
 from supermodel.engine.whiten import by_moments, widened
 from supermodel.models.joint import Joint
 
@@ -75,7 +75,8 @@ def fitted_reference(
     """The reference that leaves the least spread on held-out draws: one Gaussian, hills, or a conditional warp.
 
     `x`: draws with weights. Each candidate is fitted to one half and judged on the other; the winner is fitted to all.
-    The order is from simple to rich, and a richer one must be better by a tenth.
+    The order is from simple to rich, and a richer one must be better by a tenth; by a half where the simple one is good,
+    for two models whose warps come from their scores have aligned axes, which a direct edge lives on.
     """
     keep = weight > 0
     x, weight, log_joint = x[keep], weight[keep] / weight[keep].sum(), log_joint[keep]
@@ -89,7 +90,7 @@ def fitted_reference(
         if found is None:
             continue
         left = spread_of(joint, found[0], found[1], x[test], weight[test], log_joint[test])
-        if best_fit is None or left < 0.9 * best:
+        if best_fit is None or left < (0.5 if best < GOOD else 0.9) * best:
             best, best_fit, best_build = left, found, build
         if best < NEARLY_EXACT:
             break
@@ -122,7 +123,8 @@ def _candidates(d: int, warps: tuple):
     """Ways to a (warp, reference), simple ones first."""
 
     def bare(warp):
-        return warp, standard_normal(d)._replace(prior_share=PRIOR_SHARE)
+        # Trajectories, which many parameters ask for, cannot jump to the prior's share of a reference and back.
+        return warp, standard_normal(d)._replace(prior_share=PRIOR_SHARE if d <= FEW else 0.0)
 
     def plain(warp):
         return warp, defended(d, PRIOR_SHARE)
