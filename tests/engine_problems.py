@@ -156,3 +156,45 @@ def made_run(edges, looks=None, ended="target", **goals):
         edge = SimpleNamespace(pair=SimpleNamespace(names=names), evaluations=1000, blocks=[1])
         run.arms.append(Arm(i, j, edge, None, None, report, used))
     return run
+
+
+class Box:
+    """A black box on the plane or the line: x_i ~ N(0, wide^2), and any ln L of (n, d) points; ln Z by quadrature."""
+
+    def __init__(self, log_likelihood, d=2, wide=4.0):
+        self.d, self.wide, self.calls, self.inner = d, wide, 0, log_likelihood
+        names = [f"x{i}" for i in range(d)]
+        self.model = sm.Model(dict.fromkeys(names, stats.norm(0, wide)), self.black_box, vectorized=True)
+        self.joint = Joint("box", self.model)
+
+    def black_box(self, p):
+        x = np.stack([np.asarray(value) for value in p.values()], axis=-1)
+        self.calls += len(x)
+        return self.inner(x)
+
+    def grid(self):
+        """Points, and the posterior mass of each with its sum, on a grid that reaches six widths of the prior."""
+        axis = np.linspace(-6, 6, 48_001 if self.d == 1 else 1201) * self.wide
+        x = np.stack(np.meshgrid(*[axis] * self.d, indexing="ij"), axis=-1).reshape(-1, self.d)
+        log_mass = self.inner(x) + stats.norm.logpdf(x, 0, self.wide).sum(1) + self.d * np.log(axis[1] - axis[0])
+        return x, np.exp(log_mass)
+
+    @property
+    def log_evidence(self):
+        return float(np.log(self.grid()[1].sum()))
+
+    def share(self, where):
+        """Posterior probability of a set."""
+        x, mass = self.grid()
+        return mass[where(x)].sum() / mass.sum()
+
+
+def log_normal(x, mean, sd):
+    """ln N(x; mean, sd^2 I) at (n, d) points."""
+    return stats.norm.logpdf(x, mean, sd).sum(1)
+
+
+def two_modes(x):
+    """A wide mode with 0.7 of the likelihood and a narrow one with 0.3."""
+    middle = np.full(x.shape[1], 2.5)
+    return np.logaddexp(np.log(0.7) + log_normal(x, -middle, 0.8), np.log(0.3) + log_normal(x, middle, 0.15))

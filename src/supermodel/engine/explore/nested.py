@@ -32,34 +32,35 @@ def nested_slices(joint: Joint, meter: Meter, rng: np.random.Generator, live: in
     x = joint.space.sample_prior(rng, live)
     value = _finite(meter.likelihood(joint, x))
     log_prior = joint.space.log_prior_at(x)
-    log_volume, dead, log_z = 0.0, [], -np.inf
+    log_volume, variance, dead, log_z = 0.0, 0.0, [], -np.inf
     for _ in range(100_000):
-        # Ties (plateaus) are broken at random: each point carries a second, random key.
-        key = rng.random(live)
-        order = np.lexsort((key, value))
-        lost, kept = order[:batch], order[batch:]
-        shrink = np.cumsum(np.log((live - np.arange(batch) - 1.0).clip(0.5) / (live - np.arange(batch) + 0.0)))
+        order = np.argsort(value)
+        level = value[order[batch - 1]]
+        if level >= value.max():  # only a plateau is left
+            break
+        # Equal values go together: points that replace them lie above, so that a part of a plateau has no volume of its own.
+        n_lost = int(np.sum(value <= level))
+        lost, kept, left_over = order[:n_lost], order[n_lost:], live - np.arange(float(n_lost))
+        shrink = np.cumsum(np.log((left_over - 1.0) / left_over))
         before = log_volume + np.concatenate([[0.0], shrink[:-1]])
         log_width = before + np.log1p(-np.exp(shrink - np.concatenate([[0.0], shrink[:-1]])))
-        dead.append((x[lost], value[lost], value[lost] + log_width))
+        unsure = variance + np.cumsum(left_over**-2.0)
+        dead.append((x[lost], value[lost], value[lost] + log_width, unsure))
         log_z = np.logaddexp(log_z, log_sum(value[lost] + log_width))
-        log_volume += shrink[-1]
+        log_volume, variance = log_volume + shrink[-1], unsure[-1]
         remaining = log_sum(value[kept]) - np.log(len(kept)) + log_volume
         top = value.max() + log_volume
         if np.isfinite(log_z) and max(remaining, top) < log_z + np.log(left):
             break
-        level = value[lost].max()
-        if level >= value.max():  # only a plateau is left
-            break
-        chosen = rng.choice(kept, batch)
+        chosen = rng.choice(kept, n_lost)
         moved = _slices(joint, meter, rng, x[kept], (x[chosen], value[chosen], log_prior[chosen]), level, d + 2)
         x[lost], value[lost], log_prior[lost] = moved
-    rest = value + log_volume - np.log(live)
-    points, values, weights = (np.concatenate(column) for column in zip(*dead, (x, value, rest), strict=True))
+    rest = (x, value, value + log_volume - np.log(live), np.full(live, variance))
+    points, values, weights, unsure = (np.concatenate(column) for column in zip(*dead, rest, strict=True))
     total = float(log_sum(weights))
-    share = np.exp(weights - total)
-    information = float(np.sum(share * np.where(share > 0, values, 0.0))) - total
-    return Nested(points, values, weights, total, float(np.sqrt(max(information, 0.1) / live)))
+    # The variance of the log volume where the evidence is: about H / live, and more where a plateau went at once.
+    error = np.sqrt(max(np.exp(weights - total) @ unsure, 0.1 / live))
+    return Nested(points, values, weights, total, float(error))
 
 
 def _finite(values: np.ndarray) -> np.ndarray:

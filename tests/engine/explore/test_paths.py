@@ -1,0 +1,74 @@
+"""Paths from the prior to the posterior, without gradients: what is wide and what is narrow is found."""
+
+import numpy as np
+import pytest
+
+from engine_problems import Box, assert_within, log_normal, two_modes
+from supermodel.engine.explore.cloud import Cloud, Prior, effective_size
+from supermodel.engine.explore.paths import by_level, by_temperature, polish
+from supermodel.estimation.estimate import Estimate
+
+
+def walked(box, path, rng, n=300):
+    """The cloud at the end of a path, polished."""
+    cloud = Cloud(box.joint, box.joint.log_likelihood_at)
+    with np.errstate(all="ignore"):  # as within an explorer: weights may underflow
+        cloud.grow(Prior(box.joint), 2 * n, rng)
+        path(cloud, rng, n)
+        polish(cloud, rng, n)
+    return cloud
+
+
+def right(x):
+    return x[:, 0] > 1
+
+
+@pytest.mark.parametrize("path", [by_level, by_temperature])
+@pytest.mark.parametrize("d", [1, 2])
+def test_a_wide_and_a_narrow_mode_are_both_found(path, d, rng):
+    """The evidence within five errors, and the narrow mode's share of it: 0.3 is not lost."""
+    box = Box(two_modes, d)
+    cloud = walked(box, path, rng)
+    assert_within(Estimate(*cloud.log_evidence()), box.log_evidence, most=0.09)
+    w = np.exp(cloud.log_weights() - cloud.log_evidence()[0])
+    share, truth = w[right(cloud.x)].sum(), box.share(right)
+    error = np.sqrt(np.sum((w * (right(cloud.x) - share)) ** 2))
+    assert abs(share - truth) < 5 * error < 0.2
+
+
+@pytest.mark.parametrize("path", [by_level, by_temperature])
+def test_a_posterior_far_narrower_than_the_prior(path, rng):
+    """A part in 10^8 of the plane: no prior draw is near it."""
+    box = Box(lambda x: log_normal(x, 3.0, 4e-4), 2)
+    cloud = walked(box, path, rng)
+    truth = log_normal(np.full((1, 2), 3.0), 0.0, 4.0)[0]  # the prior is flat over so small a peak
+    assert_within(Estimate(*cloud.log_evidence()), truth, most=0.09)
+
+
+@pytest.mark.parametrize("path", [by_level, by_temperature])
+def test_a_likelihood_that_is_flat_ends_at_once(path, rng):
+    box = Box(lambda x: np.zeros(len(x)), 2)
+    cloud = walked(box, path, rng)
+    assert len(cloud) < 10 * 300
+    value, error = cloud.log_evidence()
+    assert abs(value) < 5 * error < 0.3
+
+
+def test_levels_pass_a_plateau(rng):
+    """L = 1 on a disk and 0.01 elsewhere: no level divides either, and the evidence is known."""
+    box = Box(lambda x: np.where(np.sum(x**2, axis=1) < 1, 0.0, np.log(0.01)), 2)
+    inside = 1 - np.exp(-0.5 / 4.0**2)
+    cloud = walked(box, by_level, rng)
+    assert_within(Estimate(*cloud.log_evidence()), np.log(inside + 0.01 * (1 - inside)), most=0.09)
+
+
+def test_polishing_makes_the_draws_nearly_equal_in_weight(rng):
+    box = Box(lambda x: log_normal(x, 1.0, 0.3), 2)
+    cloud = Cloud(box.joint, box.joint.log_likelihood_at)
+    cloud.grow(Prior(box.joint), 3000, rng)
+    before = effective_size(cloud.log_weights())
+    polish(cloud, rng, 300)
+    assert before < 120 < effective_size(cloud.log_weights()[-300:])
+    calls = box.calls
+    polish(cloud, rng, 300)
+    assert box.calls == calls  # nothing is left to mend
