@@ -22,10 +22,12 @@ def test_efforts_grow():
 def test_a_smaller_budget_makes_a_smaller_effort_of_the_same_kind(name):
     effort = EFFORTS[name]
     assert effort.scaled(1.0) == effort == effort.scaled(7.0)
-    small = effort.scaled(0.01)
-    assert all(a <= b for a, b in zip(small[1:], effort[1:], strict=True))
-    assert min(small.first, small.level, small.climbs) > 0 and (small.second > 0) == (effort.second > 0)
-    assert small.nested == 0  # a third look costs more than a small budget holds
+    for by in (0.01, 0.5):
+        small = effort.scaled(by)
+        assert all(a <= b for a, b in zip(small[1:], effort[1:], strict=True))
+        assert min(small.first, small.first_black, small.level, small.climbs) > 0
+        assert small.nested == 0  # a third look costs more than a small budget holds
+    assert (small.second > 0) == (effort.second > 0)  # half a budget still buys two looks, where two were asked for
 
 
 def test_numbers_that_must_fit_together():

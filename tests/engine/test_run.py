@@ -9,7 +9,7 @@ from scipy import stats
 import supermodel as sm
 from engine_problems import gamma_rates, good_report, made_run
 from supermodel.engine import goals, meter
-from supermodel.engine.policy import CLOSED, CLOSING_ERROR, EFFORTS
+from supermodel.engine.policy import CLOSED, CLOSING_ERROR, EFFORTS, EXPLORING, TYPICAL
 from supermodel.engine.run import Run, canonical
 from supermodel.estimation.estimate import UNKNOWN
 
@@ -118,7 +118,7 @@ def test_an_effort_shrinks_with_the_budget():
     models, _ = gamma_rates()
     assert Run(models, None, 0)._effort() == EFFORTS["auto"]
     small = Run(models, None, 0, goals=goals.Goals(max_evaluations=2000))._effort()
-    assert small.level < EFFORTS["auto"].level and small.second > 0
+    assert small == EFFORTS["auto"].scaled(EXPLORING * 2000 / (2 * TYPICAL)) and small.level < EFFORTS["auto"].level
 
 
 # -- budgets ----------------------------------------------------------------------------------------------------------

@@ -150,7 +150,9 @@ def _finite_error(x: np.ndarray) -> float:
 
 
 def _z(a: np.ndarray, b: np.ndarray, floor: float) -> float:
-    """Difference of two means in their joint error."""
+    """Difference of two means in their joint error; 0 where one of them has no draw (the effective size then speaks)."""
+    if min(a.size, b.size) == 0:
+        return 0.0
     error = np.hypot(_finite_error(a), _finite_error(b))
     return float(abs(a.mean() - b.mean()) / max(error, floor))
 
