@@ -141,7 +141,7 @@ def good_report(value, error=0.02, **planted):
     return Report(LADDER, value, error, 16, 4000, **figures | {"second_error": error, "start_z": 1.0} | planted)
 
 
-def made_run(edges, looks=None, ended="target", **goals):
+def made_run(edges, looks=None, ended="target", prior_share=0.05, **goals):
     """A run between blocks. `edges`: {(first, second or None): Report, or (Report, whether it is used)}, by number."""
     numbers = sorted({k for pair in edges for k in pair if k is not None})
     models = {f"m{k}": sm.Model({}, lambda p: 0.0) for k in numbers}
@@ -153,7 +153,8 @@ def made_run(edges, looks=None, ended="target", **goals):
     for (i, j), report in edges.items():
         report, used = report if isinstance(report, tuple) else (report, True)
         names = (f"m{i}", "reference" if j is None else f"m{j}")
-        edge = SimpleNamespace(pair=SimpleNamespace(names=names), evaluations=1000, blocks=[1])
+        reference = None if j is not None else standard_normal(0)._replace(prior_share=prior_share)
+        edge = SimpleNamespace(pair=SimpleNamespace(names=names, reference=reference), evaluations=1000, blocks=[1])
         run.arms.append(Arm(i, j, edge, None, None, report, used))
     return run
 

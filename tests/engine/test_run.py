@@ -71,10 +71,14 @@ def test_a_run_stops_at_its_target_and_not_before_it_is_settled():
 # -- cycles -----------------------------------------------------------------------------------------------------------
 
 
-def cycle(value, error=0.02, around=0.02):
+def cycle(value, error=0.02, around=0.02, prior_share=0.05):
     """m0 - m1 joined directly with ln B `value`; through the reference it is 1."""
     first, second = good_report(3.0, around / np.sqrt(2)), good_report(2.0, around / np.sqrt(2))
-    return made_run({(0, 1): good_report(value, error), (0, None): first, (1, None): (second, False)}, ended="")
+    return made_run(
+        {(0, 1): good_report(value, error), (0, None): first, (1, None): (second, False)},
+        ended="",
+        prior_share=prior_share,
+    )
 
 
 def test_a_direct_edge_that_agrees_with_the_way_round_is_kept():
@@ -91,6 +95,12 @@ def test_a_direct_edge_that_disagrees_is_dropped(value):
     assert [arm.is_used for arm in run.arms] == [False, True, True]
     found = run.evidences().log_bayes_factor("m0", "m1")
     assert found.value == pytest.approx(1.0) and found.error == pytest.approx(0.02)
+
+
+def test_only_references_that_hold_the_prior_vouch_for_a_direct_edge():
+    run = cycle(1.0 - 0.5, prior_share=0.0)
+    run._close_cycles()
+    assert [arm.is_used for arm in run.arms] == [True, True, False] and run._open_cycle() is None
 
 
 def test_a_way_round_that_is_not_known_well_enough_is_sampled_first():
