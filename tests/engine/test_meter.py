@@ -10,7 +10,6 @@ from supermodel.engine import meter as module
 from supermodel.engine.goals import Goals
 from supermodel.engine.meter import Meter, Spent
 from supermodel.engine.policy import BATCH, PATIENCE
-from supermodel.estimation.estimate import Estimate
 from supermodel.models.joint import Joint
 from supermodel.models.model import Model
 
@@ -80,10 +79,3 @@ def test_each_check_is_told():
     counter.check()
     counter.check(5)
     assert len(told) == 2
-
-
-def test_a_decision_needs_the_whole_interval_on_one_side():
-    aims = Goals(decide=(-1.0, 3.0))
-    assert aims.is_decided(Estimate(5.0, 0.9)) and not aims.is_decided(Estimate(5.0, 1.1))
-    assert aims.is_decided(Estimate(-3.0, 0.9)) and aims.is_decided(Estimate(1.0, 0.9))
-    assert not aims.is_decided(Estimate(1.0, 1.1)) and not Goals().is_decided(Estimate(50.0, 0.1))

@@ -1,0 +1,58 @@
+"""Looks at many parameters: curvature where it is exact, hills at rival modes, particles for black boxes."""
+
+import jax.numpy as jnp
+import numpy as np
+import numpyro.distributions as dist
+import pytest
+
+import supermodel as sm
+from engine_problems import Conjugate, meter
+from supermodel.engine.explore.many import look_at_many
+from supermodel.engine.policy import BATCH, EFFORTS
+from supermodel.models.joint import Joint
+
+D = 21
+AUTO = EFFORTS["auto"]
+
+
+def looked(joint, counter, effort=AUTO):
+    known = joint.probe(np.random.default_rng(0), BATCH, lambda x: counter.likelihood(joint, x))
+    return look_at_many(joint, known, 1, 0, counter, effort)
+
+
+def test_the_curvature_of_a_normal_posterior_is_all_there_is_to_know():
+    problem, counter = Conjugate(D, traced=True), meter()
+    pilot = looked(problem.joint, counter)
+    assert [look.name for look in pilot.looks] == ["climbs", "curvature"]
+    assert pilot.looks[1].log_evidence == pytest.approx(problem.log_evidence, abs=1e-4)
+    assert pilot.reference.is_standard_normal and pilot.spread < 1e-4
+    assert np.allclose(pilot.warp.mean, problem.mean, atol=1e-4)
+    assert counter.gradients < 1000
+
+
+def test_particles_of_a_black_box_look_twice():
+    problem, counter = Conjugate(D), meter()
+    pilot = looked(problem.joint, counter)
+    assert [look.name for look in pilot.looks] == ["tempered particles"] * 2 and pilot.is_agreed
+    for look in pilot.looks:
+        assert abs(look.log_evidence - problem.log_evidence) < 5 * look.error < 2.0
+    assert len(looked(problem.joint, meter(), EFFORTS["quick"]).looks) == 1
+
+
+def test_rival_modes_get_a_hill_each():
+    """A parameter whose sign the data do not know: two modes of equal mass, and twice the evidence of either."""
+    sigma, y = 0.1, 0.8
+    names = [f"x{i:02d}" for i in range(D)]
+
+    def log_likelihood(p):
+        x = jnp.stack([p[n] for n in names])
+        rest = jnp.sum(-0.5 * (x[1:] / sigma) ** 2)
+        return rest - 0.5 * ((jnp.abs(x[0]) - y) / sigma) ** 2 - D * np.log(sigma * np.sqrt(2 * np.pi))
+
+    joint = Joint("m", sm.Model(dict.fromkeys(names, dist.Normal(0, 1)), log_likelihood))
+    pilot = looked(joint, meter())
+    assert len(pilot.reference.hills.log_weights) == 2
+    assert 10 < np.sum(pilot.points[:, 0] > 0) < 54  # binomial of 64: 1e-8 at either end
+    wide = np.hypot(1, sigma)
+    each = -0.5 * (y / wide) ** 2 - D * np.log(wide * np.sqrt(2 * np.pi))
+    assert abs(pilot.looks[1].log_evidence - each - np.log(2)) < 5 * pilot.looks[1].error < 1.0
