@@ -2,12 +2,17 @@
 
 import io
 import logging
+import time
 from dataclasses import dataclass, field
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
+from scipy import stats
 
-from supermodel.engine.progress import Reporter, count, reporter, seconds_left, short, status
+import supermodel as sm
+from supermodel.engine.policy import CHAINS, FIRST_BLOCKS, PATIENCE, STEPS, TYPICAL
+from supermodel.engine.progress import Pace, Reporter, count, expected, reporter, seconds_left, short, status
 from supermodel.estimation.estimate import Evidences
 
 
@@ -33,6 +38,31 @@ class Run:
         return Evidences(self.names, np.array([self.value, 0.0])[:k], np.diag([self.error**2, 0.0])[:k, :k], True)
 
 
+@dataclass
+class Exploring(Run):
+    """A run of two models before its first estimate."""
+
+    evaluations: int = 812
+    explore: str = "auto"
+    probes: list = field(default_factory=lambda: [(SimpleNamespace(name=name), None) for name in ("a", "b")])
+    pilots: list = field(default_factory=list)
+    arms: list = field(default_factory=list)
+    is_weighed: bool = False
+    seconds_calling: float = 0.0
+    limit: int = PATIENCE
+
+    @property
+    def models(self):
+        return dict.fromkeys(self.names)
+
+    @property
+    def meter(self):
+        return self
+
+    def evidences(self):
+        raise AssertionError("nothing is known yet")
+
+
 class Terminal(io.StringIO):
     def isatty(self):
         return True
@@ -51,6 +81,71 @@ def test_time_left_respects_the_limits():
     assert seconds_left(Run(error=1.0, goals=Goals(max_seconds=30.0)), 10.0) == pytest.approx(20.0)
     assert seconds_left(Run(error=1.0, goals=Goals(max_evaluations=16_400)), 10.0) == pytest.approx(10.0)
     assert seconds_left(Run(error=0.05), 10.0) == 0.0
+
+
+def test_a_run_that_explores_says_what_it_does_and_how_fast():
+    calls = expected(Exploring())
+    assert calls == 2 * (TYPICAL + 2 * FIRST_BLOCKS * STEPS * CHAINS)
+    left = short((calls - 812) / 406)
+    assert status(Exploring(), 2.0) == f"exploring 'a' (1 of 2) · 812 evals · 406/s · {left} left"
+    assert status(Exploring(pilots=[0]), 2.0).startswith("exploring 'b' (2 of 2)")
+    assert status(Exploring(pilots=[0, 0]), 2.0).startswith("warm-up · ")
+    assert status(Exploring(pilots=[0, 0], arms=[0]), 2.0).startswith("first draws · ")
+    assert status(Exploring(evaluations=0, probes=[]), 0.0) == "first calls of each model · 0 evals"
+    assert expected(Exploring(explore="quick")) < calls < expected(Exploring(explore="thorough"))
+
+
+def test_the_limits_count_while_exploring():
+    assert seconds_left(Exploring(goals=Goals(max_seconds=30.0)), 10.0) == pytest.approx(20.0)
+    assert seconds_left(Exploring(limit=1624), 10.0) == pytest.approx(10.0)
+    assert expected(Exploring(evaluations=50_000)) == 50_000  # more than usual: no forecast, and no negative time
+    # The limit where the user sets none: 2 000 000 calls, of which half are done after 10 s.
+    weighed = Exploring(evaluations=PATIENCE // 2, is_weighed=True)
+    weighed.evidences = Run(error=100.0).evidences
+    assert seconds_left(weighed, 10.0) == pytest.approx(10.0)
+
+
+def slow(seconds: float, batches: int) -> Pace:
+    """A pace of so many batches of four calls, after a first one that compiles."""
+    pace, run = Pace(), Exploring(evaluations=0)
+    pace.note(run)
+    for k in range(batches):
+        run.evaluations += 4
+        run.seconds_calling += 4 * seconds + (9.0 if k == 0 else 0.0)
+        pace.note(run)
+    return pace
+
+
+def test_with_a_slow_likelihood_the_line_says_what_the_run_will_take():
+    line = status(Exploring(), 9e3, slow(0.1, 3))
+    calls = expected(Exploring())
+    left = short(0.1 * (calls - 812))
+    assert line == f"exploring 'a' (1 of 2) · 812 evals · 0.1 s a call, about {count(calls)} calls: {left} left"
+    limited = Exploring(goals=Goals(max_seconds=9060.0))
+    assert status(limited, 9e3, slow(0.1, 3)).endswith("0.1 s a call, about 1.4k calls: 60 s left")
+    for pace in (slow(0.1, 2), slow(0.01, 3)):  # one batch of each model may be compilation; a call of 0.01 s is quick
+        assert "a call" not in status(Exploring(), 9e3, pace)
+
+
+def test_a_pace_leaves_out_what_an_earlier_process_did():
+    pace, resumed = Pace(), Exploring(evaluations=8000)
+    pace.note(resumed)
+    resumed.evaluations += 100
+    assert seconds_left(resumed, 10.0, pace) == pytest.approx(0.1 * (expected(resumed) - 8100))
+
+
+def test_a_log_is_told_at_once_that_a_run_will_be_long(capsys):
+    """Not after a minute; and no word of it where calls are quick."""
+    for pause, told in ((0.03, 1), (0.0, 0)):
+
+        def log_likelihood(p, pause=pause):
+            time.sleep(pause)
+            return -0.5 * float(p["x"]) ** 2
+
+        sm.evidence(sm.Model({"x": stats.norm(0, 1)}, log_likelihood), max_seconds=5.0, progress=True)
+        lines = capsys.readouterr().err.splitlines()
+        assert len(lines) == told
+        assert all("first calls" in line and "s a call, about" in line and line.endswith("s left") for line in lines)
 
 
 def test_a_terminal_shows_one_line_that_is_wiped_at_the_end():

@@ -249,3 +249,14 @@ def test_a_family_that_is_in_no_row_is_known_by_its_name_only():
 
     assert member_of(Normal(0.0, 1.0)) is None and member_of(dist.Kumaraswamy(2.0, 3.0)) is None
     assert member_of(dist.TruncatedCauchy(0.0, 1.0, low=0.0)) is None
+
+
+@scalars
+def test_no_draws_at_all_are_draws_too(name):
+    """A small budget may ask for none."""
+    vector = SCALARS[name].ours.expand([3]).to_event(1)
+    for prior, size in ((as_prior("a", SCALARS[name].ours), 1), (as_prior("a", vector), 3)):
+        points = prior.sample(np.random.default_rng(0), 0)
+        assert points.shape == (0, size)
+        assert prior.log_density_at(points).shape == (0,)
+        assert prior.sample(np.random.default_rng(0), 2).shape == (2, size)

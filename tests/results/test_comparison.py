@@ -238,6 +238,25 @@ def test_methods_and_citation_are_text_for_a_paper(result):
     assert f"version = {{{result.versions['supermodel']}}}" in cited and cited.count("{") == cited.count("}")
 
 
+@pytest.mark.parametrize(
+    ("looks", "explore", "said", "unsaid"),
+    [
+        (("climbs, levels", "climbs, levels, nested slices"), "auto", "at least two looks", "a look at it"),
+        (("climbs", "climbs, levels"), "auto", "a look at it", "two looks"),
+        (("climbs, levels", "no parameters"), "auto", "at least two looks", "no parameters"),
+        (("tempered particles, 5 hills", "curvature"), None, "5 hills", "prior mixed in"),  # as version 0.1.0 wrote it
+    ],
+)
+def test_the_methods_say_how_the_posteriors_were_found(result, looks, explore, said, unsaid):
+    pilots = {str(i): {"method": look, "spread": 0.1, "evaluations": 1500} for i, look in enumerate(looks)}
+    settings = {"pilots": pilots} | ({} if explore is None else {"explore": explore})
+    told = dataclasses.replace(result, settings=settings).methods()
+    assert said in told and unsaid not in told
+    assert ("prior mixed in" in told) == (explore is not None)
+    rough = dataclasses.replace(result, settings=settings, edges=()).methods()
+    assert "before any supermodel was sampled" in rough and "rungs" not in rough
+
+
 NEVER = Verdict("limit", (Reason("never_visited", "planted: no draw gives model 'line' any share."),))
 
 

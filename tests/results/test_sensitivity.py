@@ -17,7 +17,7 @@ from supermodel.models.priors import as_prior
 from supermodel.results.comparison import Comparison
 from supermodel.results.posterior import ModelPosterior
 from supermodel.results.record import ChainRecord
-from supermodel.results.rescaling import log_density, rescaled
+from supermodel.results.rescaling import is_cut_off, log_density, rescaled
 from supermodel.verdict.verdict import Verdict
 
 SCALES = np.geomspace(0.5, 5.0, 12)  # a factor of 10 in prior width
@@ -151,6 +151,16 @@ def test_a_posterior_that_leans_on_an_edge_is_flagged():
         changed = dataclasses.replace(posterior, log_weights=logs - np.logaddexp.reduce(logs))
         faked = dataclasses.replace(result, priors=priors, posteriors={**result.posteriors, "curve": changed})
         assert faked.sensitivity("c", [1.0, 1.5]).is_reliable.tolist() == [True, reliable]
+
+
+@pytest.mark.parametrize(("low", "high", "reliable"), [(5.0, 96.0, False), (1.05, 20.0, False), (4.0, 60.0, True)])
+def test_near_an_edge_of_a_log_uniform_prior_is_near_in_the_logarithm(low, high, reliable):
+    """Flat in ln x from `low` to `high` under a prior on [1, 100]: 2% of its width are 9% of x, at either end."""
+    values, weights = np.geomspace(low, high, 2000), np.full(2000, 1 / 2000)
+    old = as_prior("x", dist.LogUniform(1.0, 100.0))
+    assert is_cut_off(old, rescaled("x", old, 2.0), values, weights) != reliable
+    assert not is_cut_off(old, rescaled("x", old, 0.5), values, weights)
+    assert is_cut_off(old, as_prior("x", dist.Uniform(0.0, 200.0)), values, weights) != reliable
 
 
 FAMILIES = [

@@ -14,14 +14,16 @@ import time
 from collections.abc import Callable
 from typing import Any, Protocol, TextIO
 
+from supermodel.engine.policy import CHAINS, EFFORTS, FIRST_BLOCKS, STEPS, TYPICAL
 from supermodel.estimation.estimate import Estimate, Evidences
 
 logger = logging.getLogger("supermodel")
 EVERY_LIVE, EVERY_LOG = 0.1, 60.0  # seconds
+SLOW = 0.02  # seconds a call, from which the first line says what the whole run will take
 
 
 class Watched(Protocol):
-    """What is asked of a run."""
+    """What is asked of a run; one that explores first also has `meter`, `models`, `probes`, `pilots`, `arms`, `is_weighed`."""
 
     began: float
     ended: str
@@ -33,24 +35,52 @@ class Watched(Protocol):
     def evidences(self) -> Evidences: ...
 
 
+class Pace:
+    """Seconds per likelihood call: the least over batches, since the first one of a traced model compiles it too."""
+
+    def __init__(self):
+        self.each, self.batches = math.inf, 0
+        self.evaluations = self.before = 0  # `before`: what an earlier process did, from a checkpoint
+        self.calling: float | None = None
+
+    def note(self, run: Any) -> None:
+        """Look at the meter again; it tells before each batch."""
+        meter = getattr(run, "meter", None)
+        if meter is None:
+            return
+        if self.calling is None:
+            self.before = self.evaluations = meter.evaluations
+            self.calling = meter.seconds_calling
+        calls, seconds = meter.evaluations - self.evaluations, meter.seconds_calling - self.calling
+        if calls > 0 and seconds > 0:  # gradients are counted but not timed
+            self.each, self.batches = min(self.each, seconds / calls), self.batches + 1
+        self.evaluations, self.calling = meter.evaluations, meter.seconds_calling
+
+    def is_slow(self, run: Any) -> bool:
+        """Whether a call is known to take long: compilation spoils one batch of each model at most."""
+        return SLOW < self.each < math.inf and self.batches > len(run.models)
+
+
 class Reporter:
-    """Called between blocks with the run; `close` leaves the terminal tidy, whatever has happened."""
+    """Called before batches and between blocks; `close` leaves the terminal tidy, whatever has happened."""
 
     def __init__(self, live: bool, write: Callable[[str], Any], clock: Callable[[], float] = time.monotonic):
         self.live, self.write, self.clock = live, write, clock
-        self.width = 0
+        self.width, self.pace, self.is_foretold = 0, Pace(), False
         self.last = clock() if not live else -math.inf
         if live:
-            self._show("preparing: a short run of each model, and its compilation")
+            self._show("preparing: the first calls of each model, and its compilation")
 
     def __call__(self, run: Watched) -> None:
         now, done = self.clock(), bool(run.ended)
-        if now - self.last < (EVERY_LIVE if self.live else EVERY_LOG) and not done:
+        self.pace.note(run)
+        first = not self.is_foretold and self.pace.is_slow(run)  # a long run says so at once, in a log as well
+        if not (done or first) and now - self.last < (EVERY_LIVE if self.live else EVERY_LOG):
             return
         if done and not self.live and now - run.began < EVERY_LOG:
             return  # a short run needs no word in a log
-        self.last = now
-        line = status(run, now)
+        self.last, self.is_foretold = now, self.is_foretold or first
+        line = status(run, now, self.pace)
         if self.live:
             self._show(line)
         else:
@@ -81,15 +111,36 @@ def reporter(progress: bool | None, stream: TextIO | None = None) -> Reporter | 
     return Reporter(False, logger.info)
 
 
-def status(run: Watched, now: float) -> str:
-    """`ln B 4.91 ± 0.12 → 0.10 · 8.2k evals · 37 s left`."""
-    parts = [_answer(run), f"{count(run.evaluations)} evals"]
-    left = seconds_left(run, now)
+def status(run: Watched, now: float, pace: Pace | None = None) -> str:
+    """`exploring 'free' (2 of 2) · 812 evals · 95/s · 40 s left`, then `ln B 4.91 ± 0.12 → 0.10 · 8.2k evals · 37 s left`."""
+    exploring = not run.ended and not getattr(run, "is_weighed", True)
+    parts = [_phase(run) if exploring else _answer(run), f"{count(run.evaluations)} evals"]
+    left = seconds_left(run, now, pace)
     if run.ended:
         parts.append(f"done in {short(now - run.began)}")
-    elif math.isfinite(left):
-        parts.append(f"{short(left)} left")
+    elif exploring and pace is not None and pace.is_slow(run):
+        calls = run.evaluations + left / pace.each
+        parts.append(f"{pace.each:.2g} s a call, about {count(calls)} calls: {short(left)} left")
+    else:
+        parts += [f"{count(run.evaluations / (now - run.began))}/s"] if exploring and now > run.began else []
+        parts += [f"{short(left)} left"] if math.isfinite(left) else []
     return " · ".join(parts)
+
+
+def _phase(run: Any) -> str:
+    """What is being done before there is an answer to show."""
+    if not run.probes:
+        return "first calls of each model"
+    if len(run.pilots) < len(run.probes):
+        return f"exploring {run.probes[len(run.pilots)][0].name!r} ({len(run.pilots) + 1} of {len(run.probes)})"
+    return "first draws" if run.arms else "warm-up"
+
+
+def expected(run: Any) -> float:
+    """Likelihood calls that a run takes, about: what a model usually takes to explore, and twice its first draws."""
+    effort = EFFORTS[run.explore].level / EFFORTS["auto"].level
+    each = TYPICAL * effort + 2 * FIRST_BLOCKS * STEPS * CHAINS
+    return max(min(len(run.models) * each, run.meter.limit), run.evaluations)
 
 
 def _answer(run: Watched) -> str:
@@ -115,20 +166,26 @@ def _finite_or_least(value: float) -> float:
     return float(value) if math.isfinite(value) else -math.inf
 
 
-def seconds_left(run: Watched, now: float) -> float:
-    r"""The error falls as $1/\sqrt{n}$: time spent, times $(\sigma/\sigma_{target})^2 - 1$; at most the limits."""
-    estimate, _ = _least_certain(run.evidences())
-    spent = now - run.began
-    left = (
-        spent * max((estimate.error / run.goals.target_error) ** 2 - 1.0, 0.0)
-        if math.isfinite(estimate.error)
-        else math.inf
-    )
-    if getattr(run.goals, "max_seconds", None) is not None:
+def seconds_left(run: Any, now: float, pace: Pace | None = None) -> float:
+    r"""The error falls as $1/\sqrt{n}$: what the draws took, times $(\sigma/\sigma_{target})^2 - 1$; at most the limits.
+
+    Before there are draws: the calls that are still expected, at the pace so far.
+    """
+    spent, meter = now - run.began, getattr(run, "meter", None)
+    pace = Pace() if pace is None else pace
+    done = max(run.evaluations - pace.before, 1)  # by this process
+    if not getattr(run, "is_weighed", True):
+        left = min(spent / done, pace.each) * (expected(run) - run.evaluations) if run.evaluations else math.inf
+    else:
+        error = _least_certain(run.evidences())[0].error
+        drawn = sum(arm.edge.evaluations for arm in getattr(run, "arms", ())) or run.evaluations
+        more = max((error / run.goals.target_error) ** 2 - 1.0, 0.0)
+        left = spent / done * drawn * more if math.isfinite(error) else math.inf
+    if run.goals.max_seconds is not None:
         left = min(left, max(run.goals.max_seconds - spent, 0.0))
-    most = getattr(run.goals, "max_evaluations", None)
+    most = run.goals.max_evaluations if meter is None else meter.limit
     if most is not None and run.evaluations > 0:
-        left = min(left, spent * max(most / run.evaluations - 1.0, 0.0))
+        left = min(left, spent / done * max(most - run.evaluations, 0.0))
     return left
 
 

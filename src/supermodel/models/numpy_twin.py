@@ -6,6 +6,7 @@ longer than the whole run. The bijections are NumPyro's: $e^u$ beyond one edge, 
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -44,7 +45,7 @@ class Twin:
             values = np.log(inside) - np.log1p(-inside)
         elif self.edges != (False, False):
             values = np.log(np.maximum(values - self.low if self.edges[0] else self.high - values, 1e-300))
-        return values.reshape(len(values), -1)
+        return values.reshape(len(values), math.prod(self.shape))  # -1 would not do: there may be no values
 
     def values(self, points: Array) -> Array:
         """Values in the user's coordinates."""
@@ -67,7 +68,7 @@ class Twin:
                 terms = terms + np.log(self.high - self.low) - np.logaddexp(0, u) - np.logaddexp(0, -u)
             elif self.edges != (False, False):
                 terms = terms + u
-        return np.nan_to_num(terms.reshape(len(points), -1).sum(axis=1), nan=-np.inf)
+        return np.nan_to_num(terms.reshape(len(points), math.prod(self.shape)).sum(axis=1), nan=-np.inf)
 
 
 def twin(distribution: Any) -> Twin | None:

@@ -74,13 +74,15 @@ def _thousands(n: float) -> str:
 
 
 def _of_edges(result: Comparison) -> str:
-    told = (
-        "pairs of models, in coordinates in which each posterior is close to a unit normal density, are embedded in a "
-        "supermodel through a coordinate α whose prior balances the two, the supermodel is sampled, and the ratio of "
-        "evidences is read off the posterior of α at its two ends."
-    )
-    if not result.edges:  # a method of the paper, in a file that kept no record
+    if not result.edges and "pilots" not in result.settings:  # a method of the paper, in a file that kept no record
         return "the models are embedded in one supermodel, which is sampled."
+    if not result.edges:
+        return f"{_explored(result)} The run ended before any supermodel was sampled: what it shows is this rough look."
+    told = (
+        f"{_explored(result)} Pairs of models, or of a model and its reference, are embedded in a supermodel through a "
+        "coordinate α whose prior balances the two, the supermodel is sampled, and the ratio of evidences is read off the "
+        "posterior of α at its two ends."
+    )
     rungs = sorted({len(edge.table) for edge in result.edges})
     ladder = f"{rungs[0]}" if len(rungs) == 1 else f"{rungs[0]} to {rungs[-1]}"
     were = "supermodels on {} rungs of α were" if len(result.edges) > 1 else "supermodel on {} rungs of α was"
@@ -91,6 +93,24 @@ def _of_edges(result: Comparison) -> str:
         f"{_thousands(result.evaluations.get('likelihood', 0))} likelihood evaluations; the ratios are multistate (MBAR) "
         "estimates (Shirts & Chodera 2008), checked against the Rao-Blackwellised posterior of α; errors allow for "
         "autocorrelation and for the scatter between chains."
+    )
+
+
+def _explored(result: Comparison) -> str:
+    """How the posteriors were found (a file of version 0.1.0 has one way for each model, and no word of the effort)."""
+    pilots = [p for p in result.settings.get("pilots", {}).values() if p["method"] != "no parameters"]
+    looks = [str(pilot["method"]).split(", ") for pilot in pilots]
+    calls = _thousands(sum(int(pilot["evaluations"]) for pilot in pilots))
+    told = "each posterior is first explored"
+    if looks:
+        names = ", ".join(sorted({look for some in looks for look in some}))
+        often = "at least two looks at it" if min(map(len, looks)) > 1 and "explore" in result.settings else "a look at it"
+        told = f"{told} by {often} ({names}; {calls} likelihood evaluations in all)"
+    if "explore" not in result.settings:
+        return f"{told}, and taken to coordinates in which it is close to a reference of evidence 1."
+    return (
+        f"{told}, and a reference of evidence 1 is fitted to what was found, with a share of the prior mixed in unless the "
+        "posterior is normal to rounding."
     )
 
 
