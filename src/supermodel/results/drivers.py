@@ -142,12 +142,13 @@ def _contributions(result: Comparison, name: str, blocks: Any, pointwise: Any):
     values = {k: v[rows] for k, v in posterior.parameters.items()}
     terms = each_draw(lambda v: function(v, result.data), values, len(rows))
     labels, terms = _in_blocks(terms, blocks)
-    w = posterior.weights[rows]
-    w = w / w.sum()
+    log_w = posterior.log_weights[rows]  # in logarithms: a draw far out in the prior has a weight below all doubles
+    log_w = log_w - np.logaddexp.reduce(log_w)
+    w = np.exp(log_w)
     mean = w @ terms
     n = len(rows)
     error = [standard_error(column.reshape(shape)) for column in (n * w[:, None] * (terms - mean)).T]
-    without = [reweighted(np.log(w), -column) for column in terms.T]
+    without = [reweighted(log_w, -column) for column in terms.T]
     out = np.array([-found.log_mean for found in without])
     out_error = np.array([standard_error((n * (found.weights - w)).reshape(shape)) for found in without])
     return labels, mean, np.array(error), out, out_error, np.array([found.pareto_k for found in without])
