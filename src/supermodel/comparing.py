@@ -135,7 +135,12 @@ def _of_engine(run: Run) -> dict[str, Any]:
         "verdict": judge(run),
         "posteriors": posteriors(run.models, records) if run.is_weighed else rough_posteriors(run),
         "edges": tuple(EdgeRecord.of(draws, arm.report) for draws, arm in zip(records, sampled, strict=True)),
-        "settings": {"target_error": run.goals.target_error, "ended": run.ended, "explore": run.explore, "pilots": pilots},
+        "settings": {
+            "target_error": run.goals.target_error,
+            "ended": run.ended,
+            "explore": run.explore,
+            "pilots": pilots,
+        },
     }
 
 

@@ -25,11 +25,12 @@ class Hills(NamedTuple):
     inverses: Any  # (M, d, d)
     dof: Any  # ()
 
-    def log_parts(self, xp, x):
-        r"""$\ln \pi_m t_m(x)$ at (n, d) points: (n, M)."""
+    def log_parts(self, xp, x, squares=None):
+        r"""$\ln \pi_m t_m(x)$ at (n, d) points: (n, M). `squares`, where they are known already."""
         d = self.means.shape[1]
         log_det = xp.log(xp.abs(xp.diagonal(self.inverses, axis1=1, axis2=2))).sum(-1)
-        return self.log_weights + log_det + log_bell(xp, self.squares(xp, x), d, self.dof)
+        squares = self.squares(xp, x) if squares is None else squares
+        return self.log_weights + log_det + log_bell(xp, squares, d, self.dof)
 
     def squares(self, xp, x):
         """Squared Mahalanobis distance of (n, d) points from every hill: (n, M)."""

@@ -47,6 +47,7 @@ NEARLY_EXACT = (
     0.15  # nats of spread that no richer reference can lower by much: an error of 0.005 from a thousand draws
 )
 GOOD = 0.6  # nats of spread up to which a simple reference is kept unless a richer one halves it
+SURPRISED = 0.5  # nats of mean ln J - ln r by which one reference is nearer the posterior than another for certain
 NEARLY_NORMAL = 1.5  # nats of spread up to which one warped Gaussian serves as the reference
 GOOD_SHARE = 0.35  # effective share of a reference's own draws that needs no better reference
 POOR_SHARE = 0.02  # effective share below which the looks have not seen enough for a verdict of their own
@@ -58,6 +59,7 @@ AGREE_ERRORS, AGREE_NATS = (
 DISAGREE_ERRORS = 6.0  # the answer is not to be used where every look is further from it than this
 ENOUGH = 120  # effective draws that a look must rest on
 MOST_HILLS = 32  # of a reference
+FITTED = 4000  # draws that a reference is fitted to: more take seconds and change nothing
 SIMPLE = 3  # islands of hills up to which two looks are enough; beyond, a third one is asked
 UNSEEN = 0.3  # share of climbs that ended where no other did, above which modes keep turning up (Good and Turing)
 DOF = 5.0  # of Student hills: tails heavier than most posteriors', yet 90% as efficient as Gaussian ones for these

@@ -104,7 +104,9 @@ def _explored(result: Comparison) -> str:
     told = "each posterior is first explored"
     if looks:
         names = ", ".join(sorted({look for some in looks for look in some}))
-        often = "at least two looks at it" if min(map(len, looks)) > 1 and "explore" in result.settings else "a look at it"
+        often = (
+            "at least two looks at it" if min(map(len, looks)) > 1 and "explore" in result.settings else "a look at it"
+        )
         told = f"{told} by {often} ({names}; {calls} likelihood evaluations in all)"
     if "explore" not in result.settings:
         return f"{told}, and taken to coordinates in which it is close to a reference of evidence 1."

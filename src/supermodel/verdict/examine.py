@@ -10,7 +10,7 @@ from supermodel.embedding.coordinate import Ladder
 from supermodel.estimation.conditional import expected_weights, prior_mean_weights, weights_of
 from supermodel.estimation.error import capped_time, effective_size, influence_of, log_mean_exp, standard_error
 from supermodel.estimation.estimate import Evidences
-from supermodel.estimation.mbar import fit_models, mbar
+from supermodel.estimation.mbar import Fit, fit_models, mbar
 from supermodel.estimation.rao_blackwell import log_shares, shares
 from supermodel.estimation.tail import pareto_k
 from supermodel.sampling.draws import Draws
@@ -20,6 +20,7 @@ LADDER, CHAIN = "ladder", "chain"  # the engine's rungs between two ends; the pa
 LIMIT = 3.0  # -ln 0.05: of an event that n independent draws have not shown, the probability is below 3/n at 95%
 EXAMINED = 20_000  # draws beyond which a second look at a chain is taken at a thinned record
 NOTHING = 100.0  # nats below the highest at which a draw has no weight
+BAD_FIT = 0.5  # ratio of errors below which the prior's part of a reference, not its hills, holds the answer
 BOUNDED = 4.0  # times their mean that weights may reach before their tail is looked at
 
 
@@ -73,8 +74,7 @@ def examine(draws: Draws) -> Report:
 
 def _of_ladder(draws: Draws) -> Report:
     rung, coordinate = np.asarray(draws.alpha).astype(int), _ladder(draws)
-    fit, _ = fit_models(draws)
-    terms = log_shares(draws)
+    fit, terms = _ends(draws)
     log_means = log_mean_exp(terms)
     influence = fit.influence[..., 0] - fit.influence[..., 1]
     share = np.subtract(*np.moveaxis(influence_of(terms, log_means), -1, 0))
@@ -110,6 +110,31 @@ def _of_ladder(draws: Draws) -> Report:
         start_z=_z(influence[: chains // 2], influence[chains // 2 :], floor),
         drift_z=_z(influence[:, : n // 2], influence[:, n // 2 :], floor),
     )
+
+
+def _ends(draws: Draws) -> tuple[Fit, np.ndarray]:
+    r"""ln Z of both ends by MBAR, and their shares in every draw.
+
+    A reference $r = (1 - e)\,q + e\,\pi$ is known to have evidence 1, and so are its hills q alone. Against r, the number
+    of draws that happened to fall in the prior's small share is noise, and a run that saw none of them is off by e with a
+    small error; against q it does not matter. So q serves, unless r gives a much smaller error (hills that fit badly).
+    """
+    fit, states = fit_models(draws)
+    terms, reference = log_shares(draws), draws.supermodel.reference
+    if reference is None or reference.prior_share == 0:
+        return fit, terms
+    log_hills = reference.hills.log_density(np, draws.position.reshape(terms[..., 0].size, -1))
+    hills = states.of(log_hills[:, None])
+    anchored = Fit(
+        np.array([fit.log_z[0], hills.log_z[0]]),
+        np.stack([fit.influence[..., 0], hills.influence[..., 0]], axis=-1),
+        fit.is_connected,
+    )
+    if fit.difference(0, 1)[1] < BAD_FIT * anchored.difference(0, 1)[1]:
+        return fit, terms
+    # The same draws, shared between J and q.
+    gap = log_hills.reshape(terms.shape[:2]) - draws.log_joints[..., 1]
+    return anchored, np.stack([terms[..., 0], terms[..., 1] + gap], axis=-1)
 
 
 def _ladder(draws: Draws) -> Ladder:

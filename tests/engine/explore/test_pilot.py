@@ -6,7 +6,7 @@ import pytest
 from engine_problems import Box, Conjugate, log_normal, two_modes
 from supermodel.embedding.reference import standard_normal
 from supermodel.embedding.warp import Conditional, Warp
-from supermodel.engine.explore.pilot import Look, fitted_reference, spread_of, weighted_quantile
+from supermodel.engine.explore.pilot import Look, fitted_reference, misfit, weighted_quantile
 from supermodel.engine.policy import PRIOR_SHARE
 
 N = 1500
@@ -62,10 +62,10 @@ def test_the_spread_is_that_of_the_log_ratio(rng):
     problem, delta = Conjugate(1), 0.3
     x = problem.posterior(rng, 20_000)
     warp = Warp(problem.mean + delta * problem.sd, problem.sd * np.eye(1))
-    left = spread_of(problem.joint, warp, standard_normal(1), x, np.ones(len(x)), problem.joint.log_joint_at(x))
+    left, _ = misfit(problem.joint, warp, standard_normal(1), x, np.ones(len(x)), problem.joint.log_joint_at(x))
     assert abs(left / delta - 1) < 4.9 / np.sqrt(2 * len(x))  # the error of a standard deviation; 1e-6
     exact = problem.pilot(rng)
-    left = spread_of(problem.joint, exact.warp, exact.reference, x, np.ones(len(x)), problem.joint.log_joint_at(x))
+    left, _ = misfit(problem.joint, exact.warp, exact.reference, x, np.ones(len(x)), problem.joint.log_joint_at(x))
     assert left < 1e-9
 
 

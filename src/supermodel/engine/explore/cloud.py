@@ -13,7 +13,7 @@ from typing import Any, NamedTuple, Protocol
 import numpy as np
 
 from supermodel.embedding.reference import Hills
-from supermodel.engine.explore.hills import Sample, fit
+from supermodel.engine.explore.hills import Sample, fit, lottery
 from supermodel.engine.whiten import by_moments
 from supermodel.models.joint import Joint
 
@@ -52,13 +52,13 @@ class Warped(NamedTuple):
 
 
 class Cloud:
-    """Points of one model with ln L and ln prior, and the density of every proposal at every point."""
+    """Points of one model with ln L and ln prior, and the density of all proposals together at every point."""
 
     def __init__(self, joint: Joint, evaluate: Callable[[np.ndarray], np.ndarray]):
         self.joint, self.evaluate = joint, evaluate
         self.x = np.zeros((0, joint.dimension))
         self.log_likelihood = self.log_prior = np.zeros(0)
-        self.log_q = np.zeros((0, 0))  # (N, T)
+        self.log_mixture = np.zeros(0)  # ln sum_t n_t q_t at every point
         self.proposals: list[Proposal] = []
         self.counts: list[int] = []
 
@@ -68,12 +68,12 @@ class Cloud:
     def add(self, proposal: Proposal, x: np.ndarray, log_likelihood: np.ndarray) -> None:
         """Points drawn from a proposal, already evaluated."""
         log_likelihood = np.where(np.isfinite(log_likelihood), log_likelihood, -np.inf)
-        ours = _densities(self.proposals, x)
+        ours, part = self._mixture_at(x), np.log(len(x)) if len(x) else -np.inf
         self.x = np.concatenate([self.x, x])
         self.log_likelihood = np.concatenate([self.log_likelihood, log_likelihood])
         self.log_prior = np.concatenate([self.log_prior, self.joint.space.log_prior_at(x)])
-        column = proposal.log_density(self.x)
-        self.log_q = np.concatenate([np.concatenate([self.log_q, ours]), column[:, None]], axis=1)
+        before = np.concatenate([self.log_mixture, ours])
+        self.log_mixture = np.logaddexp(before, part + proposal.log_density(self.x))
         self.proposals.append(proposal)
         self.counts.append(len(x))
 
@@ -85,13 +85,20 @@ class Cloud:
     def merged(self, other: Cloud) -> Cloud:
         """Both clouds as one: every point is weighed by the proposals of both."""
         twin = Cloud(self.joint, self.evaluate)
-        ours = np.concatenate([self.log_q, _densities(self.proposals, other.x)])
-        theirs = np.concatenate([_densities(other.proposals, self.x), other.log_q])
-        twin.log_q = np.concatenate([ours, theirs], axis=1)
+        ours = np.logaddexp(self.log_mixture, other._mixture_at(self.x))
+        theirs = np.logaddexp(self._mixture_at(other.x), other.log_mixture)
+        twin.log_mixture = np.concatenate([ours, theirs])
         for name in ("x", "log_likelihood", "log_prior"):
             setattr(twin, name, np.concatenate([getattr(self, name), getattr(other, name)]))
         twin.proposals, twin.counts = self.proposals + other.proposals, self.counts + other.counts
         return twin
+
+    def _mixture_at(self, x: np.ndarray) -> np.ndarray:
+        r"""$\ln \sum_t n_t q_t(x)$."""
+        total = np.full(len(x), -np.inf)
+        for proposal, n in zip(self.proposals, self.counts, strict=True):
+            total = np.logaddexp(total, np.log(n) + proposal.log_density(x)) if n else total
+        return total
 
     # -- weights --------------------------------------------------------------------------------------------------
 
@@ -99,7 +106,7 @@ class Cloud:
     def log_volume(self) -> np.ndarray:
         """Log of the prior's share that each point stands for: sums to about 1."""
         with np.errstate(divide="ignore", invalid="ignore"):
-            value = self.log_prior - log_sum(self.log_q + np.log(self.counts))
+            value = self.log_prior - self.log_mixture
         return np.where(np.isfinite(value), value, -np.inf)
 
     def log_weights(self, beta: float = 1.0) -> np.ndarray:
@@ -110,10 +117,6 @@ class Cloud:
         """ln Z and its standard error, from the spread of the weights."""
         w = self.log_weights()
         return log_mean_error(w)
-
-
-def _densities(proposals: list[Proposal], x: np.ndarray) -> np.ndarray:
-    return np.stack([p.log_density(x) for p in proposals], axis=1) if proposals else np.zeros((len(x), 0))
 
 
 def powered(log_likelihood: np.ndarray, beta: float) -> np.ndarray:
@@ -151,18 +154,7 @@ def fitted(
     cloud: Cloud, log_w: np.ndarray, rng: np.random.Generator, most: int, dof: float, wider: float, size: int = 600
 ) -> Warped:
     """Hills fitted to the cloud under the weights `log_w` of some target, in coordinates whitened by its moments."""
-    used = np.flatnonzero(np.isfinite(log_w))
-    w = np.exp(log_w[used] - log_w[used].max())
-    if len(used) > size:  # the heaviest draws whole, the rest by a fair lottery
-        order = np.argsort(-w)[:size]
-        keep = np.sort(order)
-        rest = np.setdiff1d(np.arange(len(used)), keep)
-        if w[rest].sum() > 0.02 * w.sum():
-            chance = np.minimum(1.0, size * w / w.sum())
-            keep = np.flatnonzero(rng.random(len(w)) < chance)
-            used, w = used[keep], (w / chance)[keep]
-        else:
-            used, w = used[keep], w[keep]
+    used, w = lottery(np.exp(log_w - log_w.max()), size, rng)
     points = cloud.x[used]
     warp = by_moments(points, w)
     target = log_w[used] - cloud.log_volume[used] + cloud.log_prior[used]

@@ -146,9 +146,19 @@ class Explorer:
         polish(cloud, rng, n)
         self._note("levels" if self.joint.is_traceable else "temperatures", cloud, since)
 
-    def _third(self, merged: Cloud) -> Cloud:
+    def _wider(self, merged: Cloud) -> Cloud:
+        """Levels from new random numbers with many more draws on each: a path that had thinned out is walked again."""
+        since, rng, cloud = self.meter.evaluations, self.rng(3), self.cloud()
+        n = self.effort.level
+        cloud.grow(Prior(self.joint), 2 * n, rng)
+        self.kept = by_level(cloud, rng, n)
+        polish(cloud, rng, n)
+        self._note("wider levels", cloud, since)
+        return merged.merged(cloud)
+
+    def _nested(self, merged: Cloud) -> Cloud:
         """Nested slices, as a proposal fitted to their draws: its points are weighed like all others."""
-        since, rng = self.meter.evaluations, self.rng(3)
+        since, rng = self.meter.evaluations, self.rng(4)
         found = nested_slices(self.joint, self.meter, rng, self.effort.nested)
         weight = np.exp(found.log_weights - found.log_evidence)
         log_joint = found.log_likelihood + self.joint.space.log_prior_at(found.x)
@@ -159,14 +169,15 @@ class Explorer:
 
     def _settled(self, merged: Cloud) -> tuple[Cloud, bool]:
         """Go on until two looks agree with what was found in all, and the whole rests on enough points."""
-        rng = self.rng(4)
-        if self._is_settled(merged) and self._is_simple(merged):
+        rng = self.rng(5)
+        if self._is_clear(merged):
             return merged, True
         polish(merged, rng, max(self.effort.second, BATCH), rounds=4)
-        if (self._is_settled(merged) and self._is_simple(merged)) or len(self.looks) < 2:
-            return merged, self._is_settled(merged)
-        if self.effort.nested and self.meter.room > 2000 * self.effort.nested:
-            merged = self._third(merged)
+        further = [(self._wider, 50 * self.effort.level), (self._nested, 2000 * self.effort.nested)]
+        for look, price in further if len(self.looks) > 1 and self.effort.nested else []:
+            if self._is_clear(merged) or self.meter.room < price:
+                break
+            merged = look(merged)
             polish(merged, rng, 2 * self.effort.second, rounds=4)
         return merged, self._is_settled(merged)
 
@@ -176,19 +187,14 @@ class Explorer:
         agree = [look.agrees(whole, AGREE_ERRORS, AGREE_NATS) for look in self.looks]
         enough = effective_size(merged.log_weights()) >= ENOUGH
         # Where modes keep turning up, even agreeing looks have seen a part only, unless the third one is among them.
-        known = self._is_seen or (len(self.looks) > 2 and agree[-1])
+        known = self.kept and (self.unseen <= UNSEEN or (len(self.looks) > 2 and agree[-1]))
         return sum(agree) >= min(max(len(self.looks), 1), 2) and enough and known
 
-    @property
-    def _is_seen(self) -> bool:
-        """No sign that the looks lost a part: paths kept their populations, and climbs met."""
-        return self.kept and self.unseen <= UNSEEN
-
-    def _is_simple(self, merged: Cloud) -> bool:
-        """Few islands, and climbs that met: two looks that miss the same are then unlikely."""
+    def _is_clear(self, merged: Cloud) -> bool:
+        """Settled, and of few islands unless a third look agreed: two looks that miss the same are then unlikely."""
         last = merged.proposals[-1]
         islands = last.hills.islands() if isinstance(last, Warped) else 1
-        return islands <= SIMPLE and self._is_seen
+        return self._is_settled(merged) and (islands <= SIMPLE or len(self.looks) > 2)
 
     # -- what comes of it -----------------------------------------------------------------------------------------
 
@@ -205,13 +211,13 @@ class Explorer:
 
     def _rows(self, cloud: Cloud) -> np.ndarray:
         w = np.exp(cloud.log_weights() - cloud.log_weights().max())
-        return self.rng(5).choice(len(cloud), BATCH, p=w / w.sum())
+        return self.rng(6).choice(len(cloud), BATCH, p=w / w.sum())
 
     def _pilot(self, cloud: Cloud, agreed: bool) -> Pilot:
         log_w = cloud.log_weights()
         weight = np.exp(log_w - log_w.max())
         log_joint = cloud.log_likelihood + cloud.log_prior
-        fit: Fit = fitted_reference(self.joint, cloud.x, weight, log_joint, self.rng(6), self.warps)
+        fit: Fit = fitted_reference(self.joint, cloud.x, weight, log_joint, self.rng(7), self.warps)
         rows = self._rows(cloud)
         return Pilot(
             self.joint, fit.warp, fit.reference, cloud.x[rows], log_joint[rows], fit.spread, self.looks, agreed,

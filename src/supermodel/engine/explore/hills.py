@@ -22,6 +22,20 @@ class Sample(NamedTuple):
     log_target: np.ndarray  # (n,)
 
 
+def lottery(weight: np.ndarray, size: int, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
+    """(rows, weights) of about `size` draws that stand for all: the heaviest whole, the rest by a fair lottery."""
+    used = np.flatnonzero(weight > 0)
+    w = weight[used]
+    if len(used) <= size:
+        return used, w
+    heaviest = np.sort(np.argsort(-w)[:size])
+    if w[heaviest].sum() >= 0.98 * w.sum():
+        return used[heaviest], w[heaviest]
+    chance = np.minimum(1.0, size * w / w.sum())
+    drawn = np.flatnonzero(rng.random(len(w)) < chance)
+    return used[drawn], (w / chance)[drawn]
+
+
 def fit(sample: Sample, rng: np.random.Generator, most: int, dof: float) -> Hills:
     """The hills under which draws that were not fitted are most probable: grown one by one on one half, judged on the other.
 
@@ -94,15 +108,44 @@ def _settled(hills: Hills, sample: Sample, dof: float, rounds: int = 10) -> Hill
     """Rounds of EM until the likelihood hardly rises."""
     d, before = sample.x.shape[1], -np.inf
     for _ in range(rounds):
-        parts = hills.log_parts(np, sample.x)
+        squares = _squares(hills, sample.x)
+        parts = hills.log_parts(np, sample.x, squares)
         log_q = _log_total(parts)
         now = float(sample.weight @ np.maximum(log_q, -1e6))
         if now - before < 4e-3:
             break
         # EM for Student hills: far draws count less towards a hill's shape.
-        pull = np.ones_like(parts) if not np.isfinite(dof) else (dof + d) / (dof + hills.squares(np, sample.x))
+        pull = np.ones_like(parts) if not np.isfinite(dof) else (dof + d) / (dof + squares)
         hills, before = _maximised(sample, np.exp(parts - log_q[:, None]), pull, dof), now
     return hills
+
+
+NARROW = 1e-4  # width of a hill, the whole being 1, below which products of coordinates lose too many digits
+
+
+def _products(x: np.ndarray) -> np.ndarray:
+    """All products of two coordinates: (n, d d). Moments and distances are then products of large matrices."""
+    return (x[:, :, None] * x[:, None, :]).reshape(len(x), -1)
+
+
+def _squares(hills: Hills, x: np.ndarray) -> np.ndarray:
+    r"""$x'Px - 2x'Pm + m'Pm$ with the precision $P$ of every hill."""
+    if np.diagonal(hills.factors, axis1=1, axis2=2).min() < NARROW:
+        return hills.squares(np, x)
+    precision = np.matmul(np.swapaxes(hills.inverses, 1, 2), hills.inverses)
+    shift = np.matmul(precision, hills.means[..., None])[..., 0]
+    square = _products(x) @ precision.reshape(len(precision), -1).T - 2 * x @ shift.T + np.sum(hills.means * shift, 1)
+    return np.maximum(square, 0.0)
+
+
+def _covariance(x: np.ndarray, weight: np.ndarray, means: np.ndarray) -> np.ndarray:
+    r"""$\sum w (x - m)(x - m)'$ of every hill, whose weighted means m are."""
+    square = (weight.T @ _products(x)).reshape(len(means), *2 * x.shape[1:])
+    outer = weight.sum(0)[:, None, None] * means[:, :, None] * means[:, None, :]
+    if np.diagonal(square - outer, axis1=1, axis2=2).min() > NARROW**2 * np.diagonal(square, axis1=1, axis2=2).max():
+        return square - outer
+    centred = x[None] - means[:, None]  # (M, n, d)
+    return np.matmul(np.swapaxes(centred * weight.T[..., None], 1, 2), centred)
 
 
 def _log_total(parts: np.ndarray) -> np.ndarray:
@@ -119,8 +162,7 @@ def _maximised(sample: Sample, share: np.ndarray, pull: np.ndarray, dof: float) 
     effective = totals**2 / np.maximum(np.sum(mass**2, axis=0), 1e-300)
     weight = mass * pull
     means = (weight.T @ x) / np.maximum(weight.sum(0), 1e-300)[:, None]
-    centred = x[None] - means[:, None]  # (M, n, d)
-    covariance = np.matmul(np.swapaxes(centred * weight.T[..., None], 1, 2), centred) / totals[:, None, None]
+    covariance = _covariance(x, weight, means) / totals[:, None, None]
     # As if a round hill of the same volume had been seen in d + 2 draws.
     prior = ((d + 2) / (d + 2 + effective))[:, None, None]
     size = np.exp(np.mean(np.log(np.maximum(np.diagonal(covariance, axis1=1, axis2=2), 1e-24)), axis=1))

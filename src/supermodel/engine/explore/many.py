@@ -77,7 +77,14 @@ def _is_believed(joint: Joint, chains: Chains) -> bool:
 def _of_chains(joint, chains: Chains, warp, left: float, looks, rng) -> Pilot:
     rows = rng.choice(len(chains.x), BATCH, replace=len(chains.x) < BATCH)
     return Pilot(
-        joint, warp, standard_normal(joint.dimension), chains.x[rows], chains.log_joint[rows], left, looks, step=chains.step
+        joint,
+        warp,
+        standard_normal(joint.dimension),
+        chains.x[rows],
+        chains.log_joint[rows],
+        left,
+        looks,
+        step=chains.step,
     )
 
 

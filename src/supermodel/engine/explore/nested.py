@@ -31,7 +31,7 @@ def nested_slices(joint: Joint, meter: Meter, rng: np.random.Generator, live: in
     d, batch = joint.dimension, max(live // 10, 1)
     x = joint.space.sample_prior(rng, live)
     value = _finite(meter.likelihood(joint, x))
-    log_prior = joint.space.log_prior_at(x)
+    log_prior = np.array(joint.space.log_prior_at(x))  # a copy: what JAX returns cannot be written to
     log_volume, variance, dead, log_z = 0.0, 0.0, [], -np.inf
     for _ in range(100_000):
         order = np.argsort(value)

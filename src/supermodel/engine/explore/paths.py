@@ -13,7 +13,7 @@ from supermodel.engine.explore.cloud import Cloud, effective_size, fitted, log_s
 from supermodel.engine.policy import ENOUGH
 
 HILLS, DOF, WIDER = 16, 5.0, 1.2
-MOST_ROUNDS = 30  # temperatures: a population that is not there by then is on a path that hills cannot follow
+MOST_ROUNDS = 60  # temperatures: a population that is not there by then is on a path that hills cannot follow
 AGAIN = 3  # times that a level is drawn from again before it is passed with too few effective points
 
 
@@ -45,11 +45,13 @@ def _next(cloud: Cloud, least: float, last: float) -> float:
 
     if enough(last):
         return last
-    low, high = 0.0, last
+    seen = cloud.log_likelihood[np.isfinite(cloud.log_likelihood)]
+    # From where the likelihood hardly weighs at all: vague priors make this 1e-20 and less.
+    low, high = np.log(1e-3) - np.log(max(np.ptp(seen), 1.0) if len(seen) else 1.0), np.log(last)
     for _ in range(40):
         middle = 0.5 * (low + high)
-        low, high = (middle, high) if enough(middle) else (low, middle)
-    return max(low, 1e-12)
+        low, high = (middle, high) if enough(float(np.exp(middle))) else (low, middle)
+    return float(np.exp(low))
 
 
 def by_level(cloud: Cloud, rng: np.random.Generator, n: int, keep: float = 0.3, left: float = 0.05) -> bool:

@@ -10,8 +10,8 @@ import numpy as np
 from supermodel.embedding.reference import Reference, defended, standard_normal
 from supermodel.embedding.warp import Warp
 from supermodel.engine.explore.conditional import fit_conditional
-from supermodel.engine.explore.hills import Sample, fit
-from supermodel.engine.policy import DOF, FEW, GOOD, MOST_HILLS, NEARLY_EXACT, PRIOR_SHARE
+from supermodel.engine.explore.hills import Sample, fit, lottery
+from supermodel.engine.policy import DOF, FEW, FITTED, GOOD, MOST_HILLS, NEARLY_EXACT, PRIOR_SHARE, SURPRISED
 from supermodel.engine.whiten import by_moments, widened
 from supermodel.models.joint import Joint
 
@@ -78,20 +78,22 @@ def fitted_reference(
     The order is from simple to rich, and a richer one must be better by a tenth; by a half where the simple one is good,
     for two models whose warps come from their scores have aligned axes, which a direct edge lives on.
     """
-    keep = weight > 0
-    x, weight, log_joint = x[keep], weight[keep] / weight[keep].sum(), log_joint[keep]
+    rows, weight = lottery(weight, FITTED, rng)
+    x, weight, log_joint = x[rows], weight / weight.sum(), log_joint[rows]
     train = rng.random(len(x)) < 0.5
     if not (train.any() and (~train).any()):
         train = np.ones(len(x), bool)
     test = ~train if (~train).any() else train
-    best, best_fit, best_build = np.inf, None, None
+    best, best_surprise, best_fit, best_build = np.inf, np.inf, None, None
     for build in _candidates(x.shape[1], warps):
         found = build(x[train], weight[train], log_joint[train], rng)
         if found is None:
             continue
-        left = spread_of(joint, found[0], found[1], x[test], weight[test], log_joint[test])
-        if best_fit is None or left < (0.5 if best < GOOD else 0.9) * best:
-            best, best_fit, best_build = left, found, build
+        left, surprise = misfit(joint, found[0], found[1], x[test], weight[test], log_joint[test])
+        closer, nearer = left < (0.5 if best < GOOD else 0.9) * best, surprise - best_surprise
+        # A wide reference around many narrow modes leaves as little spread as one that stands on each of them.
+        if nearer < -SURPRISED or (closer and nearer < SURPRISED):
+            best, best_surprise, best_fit, best_build = left, surprise, found, build
         if best < NEARLY_EXACT:
             break
     found = best_build(x, weight, log_joint, rng) if best_build else None
@@ -101,15 +103,19 @@ def fitted_reference(
     return Fit(warp, reference, best)
 
 
-def spread_of(joint: Joint, warp: Any, reference: Reference, x, weight, log_joint) -> float:
-    r"""Standard deviation of $\ln J - \ln r$ over weighted draws, wild values clipped."""
+def misfit(joint: Joint, warp: Any, reference: Reference, x, weight, log_joint) -> tuple[float, float]:
+    r"""Standard deviation and mean of $\ln J - \ln r$ over weighted draws, wild values clipped.
+
+    The mean is ln Z + KL(posterior | r): of two references the one with the smaller mean is nearer.
+    """
     u = warp.inverse(x)
     log_det = warp.log_det_at(u)
     gap = log_joint + log_det - reference.log_density(np, u, joint.space.log_prior_at(x) + log_det)
     w = weight / weight.sum()
     middle = weighted_quantile(gap, w, 0.5)
-    gap = np.clip(gap - middle, -20, 20)
-    return float(np.sqrt(np.sum(w * (gap - np.sum(w * gap)) ** 2)))
+    clipped = np.clip(gap - middle, -20, 20)
+    mean = float(np.sum(w * clipped))
+    return float(np.sqrt(np.sum(w * (clipped - mean) ** 2))), middle + mean
 
 
 def weighted_quantile(x: np.ndarray, weight: np.ndarray, q: float) -> float:
