@@ -1,5 +1,6 @@
 """Problems for the engine with exact answers, written as users write them, and runs that are made by hand."""
 
+import functools
 import importlib.resources
 from types import SimpleNamespace
 
@@ -175,10 +176,7 @@ class Box:
 
     def grid(self):
         """Points, and the posterior mass of each with its sum, on a grid that reaches six widths of the prior."""
-        axis = np.linspace(-6, 6, 48_001 if self.d == 1 else 1201) * self.wide
-        x = np.stack(np.meshgrid(*[axis] * self.d, indexing="ij"), axis=-1).reshape(-1, self.d)
-        log_mass = self.inner(x) + stats.norm.logpdf(x, 0, self.wide).sum(1) + self.d * np.log(axis[1] - axis[0])
-        return x, np.exp(log_mass)
+        return _grid(self.inner, self.d, self.wide)
 
     @property
     def log_evidence(self):
@@ -188,6 +186,14 @@ class Box:
         """Posterior probability of a set."""
         x, mass = self.grid()
         return mass[where(x)].sum() / mass.sum()
+
+
+@functools.lru_cache(maxsize=4)
+def _grid(log_likelihood, d, wide):
+    axis = np.linspace(-6, 6, 48_001 if d == 1 else 1201) * wide
+    x = np.stack(np.meshgrid(*[axis] * d, indexing="ij"), axis=-1).reshape(-1, d)
+    log_mass = log_likelihood(x) + stats.norm.logpdf(x, 0, wide).sum(1) + d * np.log(axis[1] - axis[0])
+    return x, np.exp(log_mass)
 
 
 def log_normal(x, mean, sd):

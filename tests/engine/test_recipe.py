@@ -35,7 +35,9 @@ def pair(vectorized=True):
 
 @pytest.fixture
 def short(monkeypatch):
-    """A chain of a few hundred draws: enough for what is asked of it here."""
+    """A chain of a few hundred draws after as many steps of warm-up: enough for what is asked of it here."""
+    begin = recipe.Chain.begin
+    monkeypatch.setattr(recipe.Chain, "begin", lambda chain, rng: begin(chain, rng, warm=200))
     monkeypatch.setattr(recipe, "CHAINS", 16)
     monkeypatch.setattr(recipe, "FIRST", 100)
     monkeypatch.setattr(recipe, "THIN", 2)
@@ -150,7 +152,7 @@ def test_interrupted_and_resumed_equals_uninterrupted_to_the_bit(short, tmp_path
     assert part.chain.weights.shape[1] == 150 and whole.chain.weights.shape[1] == 100
     assert np.array_equal(part.chain.log_shares[:, :100], whole.chain.log_shares)
     monkeypatch.setattr(recipe.Chain, "advance", advance)
-    finer = {**OPTIONS, "target_error": 1e-9, "max_evaluations": 95_000}
+    finer = {**OPTIONS, "target_error": 1e-9, "max_evaluations": 37_000}
     resumed, straight = sm.compare(pair(), checkpoint=path, **finer), sm.compare(pair(), **finer)
     assert resumed.evaluations["likelihood"] > part.evaluations["likelihood"]
     n = min(resumed.chain.weights.shape[1], straight.chain.weights.shape[1])
@@ -188,9 +190,9 @@ def test_a_finished_run_is_not_run_again(short, tmp_path):
 
 
 def test_budgets_and_decisions(short):
-    few = sm.compare(pair(), max_evaluations=90_000, **{**OPTIONS, "target_error": 1e-9})
+    few = sm.compare(pair(), max_evaluations=32_000, **{**OPTIONS, "target_error": 1e-9})
     assert few.settings["ended"] == "max_evaluations"
-    assert few.evaluations["likelihood"] < 90_000 + 2 * 16 * 50 * 2
+    assert few.evaluations["likelihood"] < 32_000 + 2 * 16 * 50 * 2
     assert "target_not_reached" in [reason.code for reason in few.verdict.reasons]
     brief = sm.compare(pair(), max_seconds=1e-6, **{**OPTIONS, "target_error": 1e-9})
     assert brief.settings["ended"] == "max_seconds" and brief.chain.weights.shape[1] == 50
@@ -220,7 +222,7 @@ def test_a_model_that_is_never_visited_has_a_limit_with_a_number(short):
         "yes": sm.Model({"mu": stats.norm(0, 1)}, lambda p: stats.norm.logpdf(0.1, p["mu"], 0.5), vectorized=True),
         "no": sm.Model({"mu": stats.norm(0, 1)}, lambda p: np.where(p["mu"] > 2.0, -600.0, -math.inf), vectorized=True),
     }
-    result = sm.compare(models, **{**OPTIONS, "max_evaluations": 200_000})
+    result = sm.compare(models, **{**OPTIONS, "max_evaluations": 60_000})
     assert result.verdict.level in ("limit", "fail")
     bound = result.bound("yes", "no")
     assert "inf" not in str(bound) and "nan" not in str(bound)

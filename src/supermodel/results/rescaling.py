@@ -7,6 +7,7 @@ prior keeps its midpoint, a positive one with a scale keeps its edge at 0. Where
 
 from __future__ import annotations
 
+import functools
 from typing import Any
 
 import numpy as np
@@ -48,7 +49,7 @@ def log_density(prior: Any, values: np.ndarray) -> np.ndarray:
     import jax.numpy as jnp
 
     if isinstance(prior, Bijected):
-        return np.asarray(jax.jit(lambda v: _log_prob(prior.distribution, v))(jnp.asarray(values)))
+        return np.asarray(_log_prob()(prior.distribution, jnp.asarray(values)))
     if isinstance(prior, Quantile):
         u = jnp.asarray(np.array([np.asarray(prior.unconstrain(v)) for v in values]))
         return np.asarray(jax.jit(jax.vmap(lambda z: prior.log_density(z) - prior.log_jacobian(z)))(u))
@@ -58,30 +59,32 @@ def log_density(prior: Any, values: np.ndarray) -> np.ndarray:
     )
 
 
-def _log_prob(distribution: Any, values: Any) -> Any:
-    """Summed over all but the first axis. numpyro does not look at the support: its uniform is flat everywhere."""
+@functools.cache
+def _log_prob() -> Any:
+    """ln density of (distribution, values), summed over all but the first axis; compiled once for each family and shape.
+
+    numpyro does not look at the support: its uniform is flat everywhere.
+    """
+    import jax
     import jax.numpy as jnp
 
-    inside = distribution.support(values).reshape(len(values), -1).all(axis=1)
-    return jnp.where(inside, distribution.log_prob(values).reshape(len(values), -1).sum(axis=1), -jnp.inf)
+    def log_prob(distribution, values):
+        inside = distribution.support(values).reshape(len(values), -1).all(axis=1)
+        return jnp.where(inside, distribution.log_prob(values).reshape(len(values), -1).sum(axis=1), -jnp.inf)
+
+    return jax.jit(log_prob)
 
 
 @in_float64
 def log_density_of_rescaled(name: str, prior: Any, kind: str, grid: np.ndarray, values: np.ndarray) -> np.ndarray:
-    """(len(grid), n): ln density at draws of the prior scaled or shifted by each number of the grid; compiled once."""
-    import jax
+    """(len(grid), n): ln density at draws of the prior scaled or shifted by each number of the grid."""
     import jax.numpy as jnp
 
-    def changes(x):
-        return (x, 0.0) if kind == "scale" else (1.0, x)
+    def changed(x: float) -> Any:
+        return _rebuilt(name, prior, *((x, 0.0) if kind == "scale" else (1.0, x)))
 
-    rescaled(name, prior, *changes(float(grid[0])))  # refuses what cannot be done
     draws = jnp.asarray(values)
-
-    def one(x):
-        return _log_prob(_rebuilt(name, prior, *changes(x)), draws)
-
-    return np.asarray(jax.jit(lambda xs: jax.lax.map(one, xs))(jnp.asarray(grid)))
+    return np.stack([np.asarray(_log_prob()(changed(float(x)), draws)) for x in grid])
 
 
 def is_cut_off(old: Any, new: Any, values: np.ndarray, weights: np.ndarray) -> bool:

@@ -61,13 +61,13 @@ def to_dynesty(model: Model, data: Any = None, *, name: str = "model", seed: int
     def correction(x):
         return sum((b.correction(x[b.where]) for b in blocks if b.correction is not None), 0.0)
 
-    one, many = jax.jit(transform), jax.jit(jax.vmap(transform))
+    one, many, corrections = jax.jit(transform), jax.jit(jax.vmap(transform)), jax.jit(jax.vmap(correction))
     traced = jax.jit(lambda x: joint.log_likelihood(x) + correction(x))
 
     @in_float64
     def log_likelihood_at(x: np.ndarray) -> np.ndarray:
         x = np.atleast_2d(np.asarray(x, float))
-        extra = np.asarray(jax.vmap(correction)(x)) if compiles else np.array([float(correction(row)) for row in x])
+        extra = np.asarray(corrections(x)) if compiles else np.array([float(correction(row)) for row in x])
         total = joint.log_likelihood_at(x) + extra
         return np.where(np.isnan(total), -np.inf, total)
 
