@@ -32,7 +32,7 @@ def pytest_configure(config):
     jax.config.update("jax_enable_x64", True)
     # Tracing is paid each time, compiling once: the workers of xdist and the next run share what is on disk.
     jax.config.update("jax_compilation_cache_dir", str(config.cache.mkdir("jax")))
-    jax.config.update("jax_persistent_cache_min_compile_time_secs", 0.1)
+    jax.config.update("jax_persistent_cache_min_compile_time_secs", 0.0)
     jax.config.update("jax_persistent_cache_min_entry_size_bytes", -1)
 
 

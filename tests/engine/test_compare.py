@@ -33,15 +33,19 @@ def test_same_seed_gives_the_same_bits(sine_result):
     assert other.log_bayes_factor("free", "fixed") != sine_result.log_bayes_factor("free", "fixed")
 
 
-def test_linear_is_exact_to_rounding():
-    result = sm.compare(linear(), data("linear"), seed=3, target_error=0.05, progress=False)
-    estimate = result.log_bayes_factor("M2", "M1")
+@pytest.fixture(scope="module")
+def linear_result():
+    return sm.compare(linear(), data("linear"), seed=3, target_error=0.05, progress=False)
+
+
+def test_linear_is_exact_to_rounding(linear_result):
+    estimate = linear_result.log_bayes_factor("M2", "M1")
     assert abs(estimate.value - LINEAR) < 1e-8
     assert 0 < estimate.error < 1e-6
-    assert result.evaluations["likelihood"] <= 10_000
+    assert linear_result.evaluations["likelihood"] <= 10_000
 
 
-def test_a_bayes_factor_of_a_thousand_costs_no_more():
+def test_a_bayes_factor_of_a_thousand_costs_no_more(linear_result):
     values = data("linear")
     sigma = 0.02 / 4.2  # smaller errors: the same misfit of a straight line weighs more
     values = {**values, "sigma": np.full_like(values["x"], sigma)}
@@ -54,8 +58,7 @@ def test_a_bayes_factor_of_a_thousand_costs_no_more():
     assert truth > 1000
     result = sm.compare(models, values, seed=0, target_error=0.05, progress=False)
     assert abs(result.log_bayes_factor("quartic", "line").value - truth) < 1e-6
-    small = sm.compare(linear(), data("linear"), seed=0, target_error=0.05, progress=False)
-    assert result.evaluations["likelihood"] <= 2 * small.evaluations["likelihood"]
+    assert result.evaluations["likelihood"] <= 2 * linear_result.evaluations["likelihood"]
 
 
 @pytest.fixture(scope="module")
@@ -126,13 +129,13 @@ def test_a_model_without_parameters():
 
 
 def test_many_models_share_one_covariance():
-    models = {f"order{k}": polynomial(tuple(range(k + 1))) for k in range(1, 6)}
+    models = {f"order{k}": polynomial(tuple(range(k + 1))) for k in range(1, 5)}
     values = data("linear")
     exact = {
         f"order{k}": sm.exact.LinearGaussian(
             sm.exact.polynomial(values["x"], range(k + 1)), values["y"], 0.02
         ).log_evidence
-        for k in range(1, 6)
+        for k in range(1, 5)
     }
     result = sm.compare(models, values, seed=0, target_error=0.05, progress=False)
     for a in models:
