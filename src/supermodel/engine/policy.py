@@ -61,6 +61,7 @@ ENOUGH = 120  # effective draws that a look must rest on
 MOST_HILLS = 32  # of a reference
 FITTED = 4000  # draws that a reference is fitted to: more take seconds and change nothing
 SIMPLE = 3  # islands of hills up to which two looks are enough; beyond, a third one is asked
+FLOOR = 5  # times the prior draws of a first look that are spent where most of them tie: nothing else finds what rises there
 UNSEEN = 0.3  # share of climbs that ended where no other did, above which modes keep turning up (Good and Turing)
 DOF = 5.0  # of Student hills: tails heavier than most posteriors', yet 90% as efficient as Gaussian ones for these
 

@@ -7,8 +7,8 @@ import pytest
 
 from engine_problems import Box, log_normal
 from supermodel.embedding.warp import identity
-from supermodel.engine.explore.climb import Climber, Mode, find_modes, hills_of, scale_of, summits
-from supermodel.engine.explore.cloud import Cloud, Prior
+from supermodel.engine.explore.climb import Climber, Mode, find_modes, hills_of, summits
+from supermodel.engine.explore.cloud import Cloud, Prior, scale_of
 
 MEANS = np.array([[-3.0, -1.0], [2.0, 2.0], [3.0, -3.0]])
 SDS, SHARES = np.array([0.5, 0.2, 0.05]), np.array([0.6, 0.3, 0.1])

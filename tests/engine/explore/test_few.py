@@ -6,6 +6,7 @@ import pytest
 from engine_problems import Box, Conjugate, meter, two_modes
 from supermodel.engine.explore import few
 from supermodel.engine.explore.few import look_at_few
+from supermodel.engine.explore.paths import by_level
 from supermodel.engine.policy import BATCH, EFFORTS
 
 AUTO = EFFORTS["auto"]
@@ -63,11 +64,17 @@ def test_looks_that_disagree_are_not_agreed(first_look_is_wrong):
     assert not looked(Box(two_modes, 2), AUTO._replace(nested=0)).is_agreed
 
 
-def test_a_third_look_settles_what_two_disagree_on(first_look_is_wrong):
+@pytest.mark.parametrize("thinned", [False, True])
+def test_further_looks_settle_what_two_disagree_on(first_look_is_wrong, monkeypatch, thinned):
+    """Wider levels first; nested slices only where these lost their population."""
+    if thinned:
+        monkeypatch.setattr(few, "by_level", lambda *rest: by_level(*rest) and False)
     box = Box(two_modes, 2)
     pilot = looked(box, AUTO._replace(nested=100))
-    assert pilot.looks[2].name == "nested slices" and pilot.is_agreed
-    assert abs(pilot.looks[2].log_evidence - box.log_evidence) < 5 * pilot.looks[2].error
+    names = [look.name for look in pilot.looks[2:]]
+    assert names == ["wider levels", "nested slices"][: 1 + thinned]
+    assert pilot.is_agreed is not thinned  # a path that thinned out leaves a doubt, whoever agrees
+    assert abs(pilot.looks[-1].log_evidence - box.log_evidence) < 5 * pilot.looks[-1].error
 
 
 def test_same_seed_same_bits(black_box):

@@ -13,7 +13,7 @@ import numpy as np
 
 from supermodel.embedding.reference import LOG_2PI, Hills, joined, one_hill
 from supermodel.embedding.warp import Warp, from_covariance, identity
-from supermodel.engine.explore.cloud import Cloud, Prior, Warped
+from supermodel.engine.explore.cloud import Warped
 from supermodel.engine.meter import Meter
 from supermodel.models.joint import Joint
 
@@ -194,10 +194,3 @@ def hills_of(modes: list[Mode], dof: float) -> Warped:
         if m.log_mass > top - RIVAL
     ]
     return Warped(identity(len(modes[0].point)), joined(parts))
-
-
-def scale_of(cloud: Cloud) -> tuple[np.ndarray, np.ndarray]:
-    """Centre and width of the prior, from its draws in the cloud."""
-    x = cloud.x[: sum(n for n, p in zip(cloud.counts, cloud.proposals, strict=True) if isinstance(p, Prior))]
-    low, middle, high = np.quantile(x, [0.16, 0.5, 0.84], axis=0)
-    return middle, np.maximum(0.5 * (high - low), 1e-300)

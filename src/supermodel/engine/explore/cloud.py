@@ -119,6 +119,13 @@ class Cloud:
         return log_mean_error(w)
 
 
+def scale_of(cloud: Cloud) -> tuple[np.ndarray, np.ndarray]:
+    """Centre and width of the prior, from its draws in the cloud."""
+    x = cloud.x[: sum(n for n, p in zip(cloud.counts, cloud.proposals, strict=True) if isinstance(p, Prior))]
+    low, middle, high = np.quantile(x, [0.16, 0.5, 0.84], axis=0)
+    return middle, np.maximum(0.5 * (high - low), 1e-300)
+
+
 def powered(log_likelihood: np.ndarray, beta: float) -> np.ndarray:
     r"""$\beta \ln L$, which is 0 at $\beta = 0$ even where the likelihood vanishes."""
     return np.zeros_like(log_likelihood) if beta == 0 else beta * log_likelihood

@@ -14,10 +14,10 @@ import numpy as np
 
 from supermodel.embedding.reference import one_hill, standard_normal
 from supermodel.embedding.warp import identity
-from supermodel.engine.explore.climb import Climber, Mode, find_modes, hills_of, scale_of, summits
-from supermodel.engine.explore.cloud import Cloud, Prior, Warped, effective_size
+from supermodel.engine.explore.climb import Climber, Mode, find_modes, hills_of, summits
+from supermodel.engine.explore.cloud import Cloud, Prior, Warped, effective_size, scale_of
 from supermodel.engine.explore.nested import nested_slices
-from supermodel.engine.explore.paths import by_level, by_temperature, polish
+from supermodel.engine.explore.paths import by_level, by_temperature, off_the_floor, polish
 from supermodel.engine.explore.pilot import Fit, Look, Pilot, fitted_reference
 from supermodel.engine.meter import Enough, Meter
 from supermodel.engine.policy import (
@@ -27,6 +27,7 @@ from supermodel.engine.policy import (
     DOF,
     ENOUGH,
     EXACT,
+    FLOOR,
     MOST_HILLS,
     SIMPLE,
     UNSEEN,
@@ -97,6 +98,7 @@ class Explorer:
         cloud.add(Prior(self.joint), *known)
         if wanted > len(known[0]):
             cloud.grow(Prior(self.joint), wanted - len(known[0]), rng)
+        self._off_the_floor(cloud, rng)
         if self.joint.is_traceable:
             self._climb(cloud, rng)
             name = "climbs"
@@ -106,6 +108,9 @@ class Explorer:
         polish(cloud, rng, max(self.effort.second, BATCH) if self.joint.is_traceable else self.effort.level // 2)
         self._note(name, cloud, since)
         return cloud
+
+    def _off_the_floor(self, cloud: Cloud, rng: np.random.Generator) -> None:
+        off_the_floor(cloud, rng, FLOOR * self.effort.first_black)
 
     def _climb(self, cloud: Cloud, rng: np.random.Generator) -> None:
         """Modes from the draws that stand above their neighbours, and draws from the hills that they make."""
@@ -141,6 +146,7 @@ class Explorer:
         since, rng, cloud = self.meter.evaluations, self.rng(2), self.cloud()
         n = max(self.effort.second, 12 * (self.joint.dimension + 1))  # of which enough stay effective
         cloud.grow(Prior(self.joint), 2 * n, rng)
+        self._off_the_floor(cloud, rng)
         path = by_level if self.joint.is_traceable else by_temperature
         self.kept &= path(cloud, rng, n)
         polish(cloud, rng, n)
@@ -151,6 +157,7 @@ class Explorer:
         since, rng, cloud = self.meter.evaluations, self.rng(3), self.cloud()
         n = self.effort.level
         cloud.grow(Prior(self.joint), 2 * n, rng)
+        self._off_the_floor(cloud, rng)
         self.kept = by_level(cloud, rng, n)
         polish(cloud, rng, n)
         self._note("wider levels", cloud, since)
@@ -217,7 +224,8 @@ class Explorer:
         log_w = cloud.log_weights()
         weight = np.exp(log_w - log_w.max())
         log_joint = cloud.log_likelihood + cloud.log_prior
-        fit: Fit = fitted_reference(self.joint, cloud.x, weight, log_joint, self.rng(7), self.warps)
+        known = cloud.log_evidence()[0]
+        fit: Fit = fitted_reference(self.joint, cloud.x, weight, log_joint, self.rng(7), self.warps, known)
         rows = self._rows(cloud)
         return Pilot(
             self.joint, fit.warp, fit.reference, cloud.x[rows], log_joint[rows], fit.spread, self.looks, agreed,

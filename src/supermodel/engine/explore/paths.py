@@ -1,4 +1,4 @@
-r"""Two ways for a cloud to find the posterior from the prior, without gradients.
+r"""Ways for a cloud to find the posterior from the prior, without gradients.
 
 `by_temperature` follows $\pi L^\beta$; `by_level` follows the prior cut at rising likelihoods, $\pi\,[L > \lambda]$, as
 nested sampling does, which passes where a thermal path cannot (a phase transition: a small high peak beside a large low
@@ -9,7 +9,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from supermodel.engine.explore.cloud import Cloud, effective_size, fitted, log_sum, powered
+from supermodel.embedding.reference import joined, one_hill
+from supermodel.embedding.warp import identity
+from supermodel.engine.explore.cloud import Cloud, Prior, Warped, effective_size, fitted, log_sum, powered, scale_of
 from supermodel.engine.policy import ENOUGH
 
 HILLS, DOF, WIDER = 16, 5.0, 1.2
@@ -81,9 +83,14 @@ def by_level(cloud: Cloud, rng: np.random.Generator, n: int, keep: float = 0.3, 
     return kept_all
 
 
+def _fewest(cloud: Cloud) -> int:
+    """Points that shape a hill."""
+    return 2 * cloud.joint.dimension + 4
+
+
 def _cut(cloud: Cloud, volume: float) -> tuple[float, np.ndarray]:
     """The likelihood above which a given volume of the prior lies, and which points are there."""
-    fewest = 2 * cloud.joint.dimension + 4  # to shape a hill
+    fewest = _fewest(cloud)
     order = np.argsort(-cloud.log_likelihood, kind="stable")
     cumulative = np.cumsum(np.exp(cloud.log_volume[order]))
     n_above = max(int(np.searchsorted(cumulative, min(volume, cumulative[-1]))), fewest)
@@ -91,6 +98,23 @@ def _cut(cloud: Cloud, volume: float) -> tuple[float, np.ndarray]:
     above = cloud.log_likelihood > level
     # A plateau is one set.
     return level, above if above.sum() >= fewest else cloud.log_likelihood >= level
+
+
+def off_the_floor(cloud: Cloud, rng: np.random.Generator, most: int) -> None:
+    """Where most prior draws tie, only more of them can find what rises from that floor; then close in on what did.
+
+    About every point above the floor, draws on all scales from the prior's width down to a millionth of it.
+    """
+    floor = np.median(cloud.log_likelihood)
+    if np.mean(cloud.log_likelihood == floor) <= 0.5:
+        return
+    while not np.any(cloud.log_likelihood > floor) and len(cloud) < most:
+        cloud.grow(Prior(cloud.joint), max(most // 10, 1), rng)
+    above = np.flatnonzero(cloud.log_likelihood > floor)
+    if 0 < len(above) < _fewest(cloud):
+        width = np.diag(scale_of(cloud)[1])
+        hills = joined([(1.0, one_hill(cloud.x[i], width * 0.5**k, DOF)) for i in above for k in range(20)])
+        cloud.grow(Warped(identity(cloud.joint.dimension), hills), max(most // 10, 1), rng)
 
 
 def polish(cloud: Cloud, rng: np.random.Generator, n: int, rounds: int = 3, enough: float = 0.5) -> None:

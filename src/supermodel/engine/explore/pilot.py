@@ -70,7 +70,13 @@ class Fit(NamedTuple):
 
 
 def fitted_reference(
-    joint: Joint, x: np.ndarray, weight: np.ndarray, log_joint: np.ndarray, rng: np.random.Generator, warps: tuple = ()
+    joint: Joint,
+    x: np.ndarray,
+    weight: np.ndarray,
+    log_joint: np.ndarray,
+    rng: np.random.Generator,
+    warps: tuple = (),
+    log_evidence: float = np.nan,
 ) -> Fit:
     """The reference that leaves the least spread on held-out draws: one Gaussian, hills, or a conditional warp.
 
@@ -94,7 +100,7 @@ def fitted_reference(
         # A wide reference around many narrow modes leaves as little spread as one that stands on each of them.
         if nearer < -SURPRISED or (closer and nearer < SURPRISED):
             best, best_surprise, best_fit, best_build = left, surprise, found, build
-        if best < NEARLY_EXACT:
+        if best < NEARLY_EXACT and not best_surprise > log_evidence + SURPRISED:  # as ln Z is known, if it is
             break
     found = best_build(x, weight, log_joint, rng) if best_build else None
     warp, reference = found or best_fit  # type: ignore[misc]
