@@ -106,10 +106,12 @@ class Bijected:
     def log_density_at(self, points: np.ndarray) -> np.ndarray:
         if self.twin is not None:
             return self.twin.log_density(points)
-        return np.asarray(self._compiled[1](points))
+        return np.asarray(self._compiled[1](_padded(points)))[: len(points)]
 
     def values_at(self, points: np.ndarray) -> np.ndarray:
-        return np.asarray(self._compiled[0](points)) if self.twin is None else self.twin.values(points)
+        if self.twin is not None:
+            return self.twin.values(points)
+        return np.asarray(self._compiled[0](_padded(points)))[: len(points)]
 
     @cached_property
     def _compiled(self):
@@ -124,10 +126,20 @@ class Bijected:
     def _sample_compiled(self, rng, n):
         import jax
 
-        values = self.distribution.sample(jax.random.key(rng.integers(2**31)), (n,))
-        u = np.asarray(self._transform.inv(values), float).reshape(n, self.size)
+        values = self.distribution.sample(jax.random.key(rng.integers(2**31)), (_power_of_two(n),))
+        u = np.asarray(self._transform.inv(values), float).reshape(len(values), self.size)[:n]
         # A draw that rounds onto the edge of its support has no unconstrained image: pull it just inside.
         return np.clip(np.nan_to_num(u, nan=0.0, posinf=36.0, neginf=-700.0), -700.0, 1e300)
+
+
+def _power_of_two(n: int) -> int:
+    """At least n and 64: few sizes, few compilations."""
+    return max(64, 1 << (n - 1).bit_length())
+
+
+def _padded(points: np.ndarray) -> np.ndarray:
+    """The points and copies of the first, so that their number is a power of two."""
+    return np.concatenate([points, np.repeat(points[:1], _power_of_two(len(points)) - len(points), axis=0)])
 
 
 @dataclass(frozen=True, eq=False)

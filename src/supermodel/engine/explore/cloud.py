@@ -12,7 +12,8 @@ from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
-from supermodel.embedding.reference import Hills
+from supermodel.embedding.reference import Hills, joined, one_hill
+from supermodel.embedding.warp import identity
 from supermodel.engine.explore.hills import Sample, fit, lottery
 from supermodel.engine.whiten import by_moments
 from supermodel.models.joint import Joint
@@ -157,10 +158,32 @@ def effective_size(log_w: np.ndarray) -> float:
     return float(w.sum() ** 2 / np.sum(w**2))
 
 
+def flattened(log_w: np.ndarray, least: float) -> np.ndarray:
+    """The weights to the largest power, up to 1, that leaves `least` effective points: a hill needs so many to have a shape."""
+    low, high = 0.0, 1.0
+    seen = np.where(np.isfinite(log_w), log_w, -np.inf)
+    if effective_size(seen) >= min(least, np.sum(np.isfinite(log_w))):
+        return log_w
+    for _ in range(200):
+        middle = 0.5 * (low + high)
+        enough = effective_size(middle * seen) >= least
+        low, high = (middle, high) if enough else (low, middle)
+        if low > 0 and high - low < 0.01 * high:
+            break
+    return low * seen
+
+
 def fitted(
     cloud: Cloud, log_w: np.ndarray, rng: np.random.Generator, most: int, dof: float, wider: float, size: int = 600
 ) -> Warped:
     """Hills fitted to the cloud under the weights `log_w` of some target, in coordinates whitened by its moments."""
+    possible = np.flatnonzero(np.isfinite(log_w))
+    if (
+        len(possible) < cloud.joint.dimension + 2
+    ):  # no shape to be had: about each of them, as wide as a tenth of the prior
+        width = np.diag(0.1 * scale_of(cloud)[1])
+        return Warped(identity(len(width)), joined([(1.0, one_hill(x, width, dof)) for x in cloud.x[possible]]))
+    log_w = flattened(log_w, 2 * cloud.joint.dimension + 4)
     used, w = lottery(np.exp(log_w - log_w.max()), size, rng)
     points = cloud.x[used]
     warp = by_moments(points, w)
