@@ -1,5 +1,7 @@
 """One edge: its chains, its record, and what it costs; against a model whose evidence is known."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -13,6 +15,7 @@ from supermodel.engine.meter import Spent
 from supermodel.engine.policy import PADDING
 from supermodel.estimation.estimate import Estimate
 from supermodel.estimation.mbar import fit_models
+from supermodel.verdict.examine import examine
 
 CHAINS = 32
 HILLS = joined([(0.5, one_hill(np.array([-0.3, 0.0]), np.eye(2), 5.0)),
@@ -47,6 +50,27 @@ def test_an_edge_gives_the_evidence(black_box):
     problem, edge, tuning = black_box
     value, error = fit_models(edge.draws(tuning))[0].difference(0, 1)
     assert_within(Estimate(value, error), problem.log_evidence, most=0.05)
+
+
+def test_draws_in_the_prior_share_of_a_reference_are_no_noise(black_box):
+    """Without its few draws there, the evidence against the whole reference is off by -ln 0.9; against the hills it is not."""
+    problem, edge, tuning = black_box
+    draws = edge.draws(tuning)
+    log_hills = HILLS.log_density(np, draws.position.reshape(-1, 2)).reshape(draws.alpha.shape)
+    of_prior = 1 - 0.9 * np.exp(log_hills - draws.log_joints[..., 1])
+    assert np.mean(of_prior[draws.alpha == 0] > 0.5) > 0.02  # there are such draws
+    # Move each of them to a place among the hills: a run that happened to see none.
+    usual = np.argwhere((of_prior < 0.2) & (draws.alpha == 0))
+    u, log_joints = draws.position.copy(), draws.log_joints.copy()
+    for i, (chain, step) in enumerate(np.argwhere((of_prior > 0.2) & (draws.alpha == 0))):
+        other = tuple(usual[(7 * i) % len(usual)])
+        u[chain, step], log_joints[chain, step] = u[other], log_joints[other]
+    unlucky = replace(draws, position=u, log_joints=log_joints)
+    whole = fit_models(unlucky)[0].difference(0, 1)
+    report = examine(unlucky)
+    assert whole[0] - problem.log_evidence > 4 * whole[1]  # silently wrong by about 0.1
+    assert_within(Estimate(report.value, report.error), problem.log_evidence, most=0.03, planted=0.2)
+    assert examine(draws).error < fit_models(draws)[0].difference(0, 1)[1]  # and the draws there are noise
 
 
 def test_a_likelihood_gives_the_same_chains_whether_jax_can_trace_it_or_not(black_box):

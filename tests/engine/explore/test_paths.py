@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 from engine_problems import Box, assert_within, log_normal, two_modes
-from supermodel.engine.explore.cloud import Cloud, Prior, effective_size
-from supermodel.engine.explore.paths import by_level, by_temperature, polish
+from supermodel.engine.explore.cloud import Cloud, Prior, effective_size, fitted, flattened
+from supermodel.engine.explore.paths import by_level, by_temperature, off_the_floor, polish
 from supermodel.estimation.estimate import Estimate
 
 
@@ -72,3 +72,44 @@ def test_polishing_makes_the_draws_nearly_equal_in_weight(rng):
     calls = box.calls
     polish(cloud, rng, 300)
     assert box.calls == calls  # nothing is left to mend
+
+
+def test_a_hat_on_a_floor_is_found_and_weighed(rng):
+    """One prior draw in 3 000 stands on it, and no level or temperature leads there."""
+    box = Box(lambda x: np.where(np.sum((x - 1.0) ** 2, axis=1) < 0.1**2, 0.0, -50.0), 2)
+    cloud = Cloud(box.joint, box.joint.log_likelihood_at)
+    with np.errstate(all="ignore"):
+        cloud.grow(Prior(box.joint), 500, rng)
+        off_the_floor(cloud, rng, 20_000)
+        by_level(cloud, rng, 500)
+        polish(cloud, rng, 500)
+    share = 0.1**2 / (2 * 4.0**2) * np.exp(-1 / 4.0**2)  # the prior is flat over the hat
+    assert_within(Estimate(*cloud.log_evidence()), np.log(share), most=0.1)
+
+
+def test_where_draws_differ_there_is_no_floor_to_leave(rng):
+    box = Box(two_modes, 2)
+    cloud = Cloud(box.joint, box.joint.log_likelihood_at)
+    cloud.grow(Prior(box.joint), 500, rng)
+    off_the_floor(cloud, rng, 20_000)
+    assert len(cloud) == 500
+
+
+def test_temperatures_begin_where_a_vague_prior_needs_them(rng):
+    """ln L reaches -1e18: the first step is 1e-18 of the whole way, and the path arrives."""
+    box = Box(lambda x: log_normal(x, 1.0, 1.0), 1, wide=1e9)
+    cloud = walked(box, by_temperature, rng)
+    truth = log_normal(np.zeros((1, 1)), 0.0, 1e9)[0]
+    assert_within(Estimate(*cloud.log_evidence()), truth, most=0.09)
+
+
+def test_weights_on_one_point_are_flattened_until_they_have_a_shape(rng):
+    log_w = np.append(-1e4 * rng.random(499), 0.0)
+    assert effective_size(log_w) < 2 and effective_size(flattened(log_w, 30)) > 29
+    even = np.zeros(100)
+    assert flattened(even, 30) is even
+    box = Box(lambda x: np.where(np.arange(len(x)) == 7, 0.0, -np.inf), 2)
+    cloud = Cloud(box.joint, box.joint.log_likelihood_at)
+    cloud.grow(Prior(box.joint), 50, rng)
+    hill = fitted(cloud, cloud.log_weights(), rng, 16, 5.0, 1.2)  # about the one point that is possible
+    assert np.all(np.abs(np.median(hill.draw(rng, 400), axis=0) - cloud.x[7]) < 0.4)
