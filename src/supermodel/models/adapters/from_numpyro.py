@@ -178,10 +178,11 @@ def _joint_space(tracer: _Tracer, latent: Mapping[str, Any]) -> JointSpace:
         parts = [biject_to(sites[n]["fn"].support).inv(sites[n]["value"]).reshape(-1) for n in priors]
         return jnp.concatenate(parts) if parts else jnp.zeros(0)
 
+    from_keys = jax.jit(jax.vmap(lambda key: flat(tracer.sites({}, key))))
+
     @in_float64
     def draw(rng, n):
-        keys = jax.random.split(jax.random.key(rng.integers(2**31)), n)
-        points = np.asarray(jax.jit(jax.vmap(lambda key: flat(tracer.sites({}, key))))(keys))
+        points = np.asarray(from_keys(jax.random.split(jax.random.key(rng.integers(2**31)), n)))
         # A draw that rounds onto the edge of its support has no unconstrained image: pull it just inside.
         return np.clip(np.nan_to_num(points, nan=0.0, posinf=36.0, neginf=-700.0), -700.0, 1e300)
 
