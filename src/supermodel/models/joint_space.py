@@ -29,8 +29,7 @@ class Site:
     def _refuse(self, *_: Any) -> Any:
         raise PriorError(
             f"this parameter ({self.description}) belongs to a joint prior, so it has no density of its own. Methods "
-            "that "
-            "need one (companions from priors, prior sensitivity of one parameter) cannot use it; `compare` can."
+            "that need one (companions from priors, prior sensitivity of one parameter) cannot use it; `compare` can."
         )
 
     constrain = unconstrain = log_jacobian = log_density = sample = values_at = log_density_at = _refuse
@@ -115,8 +114,7 @@ class JointSpace:
         if self.to_points is None:
             raise ModelError(
                 "values of this model cannot be turned into unconstrained coordinates: it was given as a transform "
-                "from the "
-                "unit cube, whose inverse is not known. Samples of it cannot serve as a pilot."
+                "from the unit cube, whose inverse is not known. Samples of it cannot serve as a pilot."
             )
         return self._outer(np.asarray(self.to_points(values), float))
 

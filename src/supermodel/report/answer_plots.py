@@ -268,9 +268,8 @@ def calibration(found: Calibration, bins: int = 5, *, ax: Axes) -> Axes:
     ax.set_ylabel("share of data sets that it made")
     false, missed = found.false_alarm(), found.missed_detection()
     ax.annotate(
-        f"ln B({first} : {second}) > {found.threshold:g}\n"
-        f"false alarms {false.value:.2f} ({false.low:.2f}–{false.high:.2f})\n"
-        f"missed {missed.value:.2f} ({missed.low:.2f}–{missed.high:.2f})",
+        f"ln B({first} : {second}) > {found.threshold:g}\nfalse alarms {false.value:.2f} "
+        f"({false.low:.2f}–{false.high:.2f})\nmissed {missed.value:.2f} ({missed.low:.2f}–{missed.high:.2f})",
         (0.98, 0.03), xycoords="axes fraction", ha="right", va="bottom", fontsize=8,
     )  # fmt: skip
     ax.set_title(f"Calibration on {len(found.truth)} simulated data sets")

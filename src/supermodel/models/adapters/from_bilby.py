@@ -97,8 +97,7 @@ def _log_mass(priors: Any, n: int) -> float:
     if error > 0.01:
         raise PriorError(
             f"the constraints {list(priors.constraint_keys)} leave {inside:.2%} of the prior, found from {n} draws: "
-            "its "
-            f"normalisation, and with it ln Z, would be uncertain by {error:.2g}. Narrow the priors to what the "
+            f"its normalisation, and with it ln Z, would be uncertain by {error:.2g}. Narrow the priors to what the "
             "constraints allow, or give more constraint_draws."
         )
     return math.log(inside)

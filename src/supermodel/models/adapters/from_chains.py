@@ -97,9 +97,8 @@ def _from_emcee(model: Model, sampler: Any, names: Any, burn_in: float) -> dict[
             )
     if len(names) != flat.shape[1]:
         raise DataError(
-            f"the emcee chain has {flat.shape[1]} columns, but {len(names)} names: {list(names)}. Give names=[...] "
-            "in the order of "
-            "the chain's columns."
+            f"the emcee chain has {flat.shape[1]} columns, but {len(names)} names: {list(names)}. Give names=[...] in "
+            "the order of the chain's columns."
         )
     return {name: flat[:, i] for i, name in enumerate(names)}
 

@@ -261,10 +261,9 @@ def check_normalised(space: JointSpace) -> None:
         )
     if _is_off(mass.bridge, mass.bridge_error):
         raise PriorError(
-            f"the prior is not normalised: the log of its integral is {mass.bridge:.3f} ± {mass.bridge_error:.3f}, "
-            "not 0. The "
-            f"evidence is proportional to it, so ln B would be off by {mass.bridge:.3f}. Add the missing constant to "
-            "`log_prior`."
+            f"the prior is not normalised: the log of its integral is {mass.bridge:.3f} ± {mass.bridge_error:.3f}, not "
+            f"0. The evidence is proportional to it, so ln B would be off by {mass.bridge:.3f}. Add the missing "
+            "constant to `log_prior`."
         )
 
 

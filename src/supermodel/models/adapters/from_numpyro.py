@@ -69,17 +69,15 @@ def _check(sites: Mapping[str, Any], latent: Mapping[str, Any]) -> None:
     for name, site in sites.items():
         if site["type"] == "param":
             raise ModelError(
-                f"the NumPyro model has the `numpyro.param` {name!r}. A param is tuned, not sampled: it has no "
-                "prior, and the "
-                "evidence would depend on its value. Make it a numpyro.sample with a prior, or a constant."
+                f"the NumPyro model has the `numpyro.param` {name!r}. A param is tuned, not sampled: it has no prior, "
+                "and the evidence would depend on its value. Make it a numpyro.sample with a prior, or a constant."
             )
         if site["type"] == "plate":
             size, subsample = site["args"]
             if subsample not in (None, size):
                 raise ModelError(
                     f"the plate {name!r} takes {subsample} of {size} data at random. The likelihood would be an "
-                    "estimate, and the "
-                    "evidence wrong. Use the plate without subsample_size."
+                    "estimate, and the evidence wrong. Use the plate without subsample_size."
                 )
         elif isinstance(site["fn"], Unit):
             raise ModelError(
@@ -113,9 +111,8 @@ def _check_prior(name: str, site: Mapping[str, Any]) -> None:
         layer = getattr(layer, "base_dist", None)
     if getattr(site["fn"].support, "is_discrete", False):
         raise PriorError(
-            f"the NumPyro site {name!r} is discrete; parameters are sampled as continuous numbers. Sum the "
-            "likelihood over its "
-            "values (e.g. with dist.MixtureSameFamily), or make each value a model of its own."
+            f"the NumPyro site {name!r} is discrete; parameters are sampled as continuous numbers. Sum the likelihood "
+            "over its values (e.g. with dist.MixtureSameFamily), or make each value a model of its own."
         )
     if site.get("scale") is not None and np.any(np.asarray(site["scale"]) != 1):
         raise PriorError(

@@ -34,17 +34,14 @@ def _check(model: Any) -> None:
         names = [v.name for v in model.potentials]
         raise ModelError(
             f"the PyMC model has the potentials {names}. A potential may belong to the prior or to the likelihood, "
-            "which PyMC "
-            "does not say and the evidence depends on. Write it as an observed variable (pm.CustomDist(..., "
-            "observed=...)) "
-            "if it is likelihood, or as a normalised prior of its own."
+            "which PyMC does not say and the evidence depends on. Write it as an observed variable (pm.CustomDist(..., "
+            "observed=...)) if it is likelihood, or as a normalised prior of its own."
         )
     if model.discrete_value_vars:
         names = [model.values_to_rvs[v].name for v in model.discrete_value_vars]
         raise PriorError(
             f"the PyMC variables {names} are discrete; parameters are sampled as continuous numbers. Sum the "
-            "likelihood over "
-            "their values (pm.Mixture), or make each value a model of its own."
+            "likelihood over their values (pm.Mixture), or make each value a model of its own."
         )
     if not model.observed_RVs:
         raise ModelError(
@@ -54,9 +51,8 @@ def _check(model: Any) -> None:
         kind = _kind(variable)
         if kind in ("Flat", "HalfFlat"):
             raise PriorError(
-                f"the prior of the PyMC variable {variable.name!r} is {kind}, which cannot be normalised: the "
-                "evidence would be "
-                "arbitrary. Use a proper prior, e.g. pm.Uniform with limits that you can defend."
+                f"the prior of the PyMC variable {variable.name!r} is {kind}, which cannot be normalised: the evidence "
+                "would be arbitrary. Use a proper prior, e.g. pm.Uniform with limits that you can defend."
             )
 
 

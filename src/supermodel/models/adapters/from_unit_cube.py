@@ -95,15 +95,13 @@ class _Transform:
         except Exception as error:
             raise ModelError(
                 f"`prior_transform` fails at the centre of the unit cube, u = [0.5] * {d}: {type(error).__name__}: "
-                f"{error}. "
-                f"It must take an array of {d} numbers between 0 and 1 and return {d} parameter values."
+                f"{error}. It must take an array of {d} numbers between 0 and 1 and return {d} parameter values."
             ) from error
         wanted = (1, d) if self.vectorized else (d,)
         if theta.shape != wanted or not np.all(np.isfinite(theta)):
             raise ModelError(
                 f"`prior_transform` of the centre of the unit cube is {theta.tolist()}, of shape {theta.shape}; "
-                f"{wanted} finite "
-                f"numbers are needed, one for each of {', '.join(self.names)}."
+                f"{wanted} finite numbers are needed, one for each of {', '.join(self.names)}."
             )
 
 
