@@ -8,9 +8,9 @@ import numpy as np
 from scipy.signal import lfilter
 from scipy.special import ndtr
 
-from supermodel import exact
 from supermodel.estimation.by_alpha.line_fit import line_fit
 from supermodel.verdict.diagnostics import autocorrelation_time, end_bin_counts, thinning
+from supermodel_paper import alpha_laws
 from supermodel_paper.runs import PLANS, Runs, alpha_draws, ln_b21, worst_rhat
 from supermodel_paper.supermodels import supermodel
 from supermodel_paper.table import Found, Ours, experiment
@@ -55,7 +55,7 @@ def _ar1(rho: float) -> Ours:
 
 def _left_over_correlation(runs: Runs) -> Ours:
     """The spread of the fit over chains of tau about 10, against the error that independence would claim."""
-    line, rng = exact.LineAlpha(-2.0), np.random.default_rng(runs.settings.seed)
+    line, rng = alpha_laws.LineAlpha(-2.0), np.random.default_rng(runs.settings.seed)
     fits = []
     for seed in rng.integers(0, 2**31, runs.settings.repeats):
         alpha = line.ppf(ndtr(_ar1_chain(0.82, 5000, int(seed))))  # the line's own draws, correlated

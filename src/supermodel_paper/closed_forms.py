@@ -10,7 +10,7 @@ from supermodel import exact
 from supermodel.estimation.by_alpha.nested import savage_dickey, savage_dickey_from_conditional
 from supermodel.jax_scope import float64
 from supermodel.verdict.diagnostics import aic, bic
-from supermodel_paper import examples
+from supermodel_paper import alpha_laws, appendix_c, examples
 from supermodel_paper.examples import LINEAR, THETA2, linear_exact, sine_evidence
 from supermodel_paper.runs import Runs
 from supermodel_paper.supermodels import supermodel
@@ -23,7 +23,7 @@ MODELS = ("M1", "M2", "full")
 def evidences(runs: Runs) -> Found:
     """Log evidences, Bayes factors and model probabilities of both examples (A1, A6, D2, D4, D17)."""
     m1, m2 = linear_exact("M1"), linear_exact("M2")
-    line = exact.nested_likelihood_line(m1, THETA2)
+    line = appendix_c.nested_likelihood_line(m1, THETA2)
     written = exact.LinearGaussian(m1.design, m1.y, m1.sigma, np.eye(4))
     return Found(
         {
@@ -110,10 +110,10 @@ def supermodel_condition(runs: Runs) -> Found:
     """The ends of each supermodel are its models; the line, its conversions, its stability (A5, A7, B1-B3, B6, D13, D18, C1)."""
     m1, m2, rng = linear_exact("M1"), linear_exact("M2"), np.random.default_rng(1)
     blend = exact.combined_model_log_density(np.array([1.0, 0.0]), m1, THETA2)
-    line = exact.LineAlpha(-LINEAR)
+    line = alpha_laws.LineAlpha(-LINEAR)
     theta = m1.sample_prior(rng, 1000)
     direct = m1.log_likelihood(theta) - exact.fix(m1, THETA2).log_likelihood(np.delete(theta, 2, 1))
-    gap = exact.log_likelihood_ratio(m1, THETA2, theta) - direct
+    gap = appendix_c.log_likelihood_ratio(m1, THETA2, theta) - direct
     x = np.linspace(0, 1, 100_001)
     with float64():
         huge = float(supermodel("linear").combined(np.array([0.5, 0.5]), np.array([1e6, 1e6 - 1.0])))
@@ -125,7 +125,7 @@ def supermodel_condition(runs: Runs) -> Found:
             "huge": huge - 1e6,
             "norm": np.trapezoid(line.pdf(x), x),
             "slope": line.m - 2 * (1 - line.c),
-            "intercept": -exact.log_bayes_factor_from_intercept(line.c),
+            "intercept": -alpha_laws.log_bayes_factor_from_intercept(line.c),
             "line": line.pdf(0.5) - 0.5 * (line.pdf(0.0) + line.pdf(1.0)),
             "factor": np.max(np.abs(gap) / (1 + np.abs(m1.log_likelihood(theta)))),
         }

@@ -13,7 +13,7 @@ from supermodel.estimation.by_alpha.line_fit import line_fit
 from supermodel.estimation.by_alpha.precision import sigma_line
 from supermodel.estimation.estimate import Evidences
 from supermodel.verdict.diagnostics import autocorrelation_time
-from supermodel_paper import examples, figures
+from supermodel_paper import alpha_laws, examples, figures
 from supermodel_paper.examples import LINEAR, linear_exact
 from supermodel_paper.figures import BLUE, GREEN, INK, MUTED, RED, bars, canvas, mark, say
 from supermodel_paper.runs import FIGURE_2, Runs, alpha_draws, cost, first_part, ln_b21
@@ -69,14 +69,14 @@ def figures_2_and_3(runs: Runs) -> Found:
 
 def _end_bin_value(width: float) -> float:
     """ln of the exact mass in the first bin over that in the last: what perfect sampling would give."""
-    masses = exact.LineAlpha(-LINEAR).cdf(np.array([width, 1 - width]))
+    masses = alpha_laws.LineAlpha(-LINEAR).cdf(np.array([width, 1 - width]))
     return float(np.log(masses[0]) - np.log1p(-masses[1]))
 
 
 def _end_bin_penalty(n: float) -> float:
     """The least root-mean-square error of an end-bin estimate, over all widths, against the exact law of the fit."""
     widths = np.geomspace(1e-4, 0.2, 200)
-    counts = n * (1 - exact.LineAlpha(-LINEAR).cdf(1 - widths))
+    counts = n * (1 - alpha_laws.LineAlpha(-LINEAR).cdf(1 - widths))
     bias = np.array([_end_bin_value(w) for w in widths]) - LINEAR
     return float(np.sqrt(bias**2 + 1 / counts).min() / sigma_line(LINEAR, n))
 
@@ -96,7 +96,7 @@ def _figure_3(fits: list[Evidences], sizes: list[int]) -> Any:
 def lahiri(runs: Runs) -> Found:
     """Draws from the known density by Lahiri's rejection method (D7)."""
     line = exact.MixtureAlpha(-LINEAR)
-    found = line.lahiri(np.random.default_rng(runs.settings.seed), runs.settings.exact_draws)
+    found = alpha_laws.lahiri(line, np.random.default_rng(runs.settings.seed), runs.settings.exact_draws)
     fit, n = ln_b21(line_fit(alpha_draws(supermodel("linear"), found.alpha))), len(found.alpha)
     acceptance = 1 / (1 + math.tanh(LINEAR / 2))
     spread = math.sqrt(acceptance * (1 - acceptance) / (n / acceptance))
@@ -106,7 +106,7 @@ def lahiri(runs: Runs) -> Found:
 @experiment
 def linear_p_of_alpha(runs: Runs) -> Found:
     """The line itself, recovered and exact."""
-    alpha, line, edges = runs["linear"].alpha, exact.LineAlpha(-LINEAR), np.linspace(0, 1, 41)
+    alpha, line, edges = runs["linear"].alpha, alpha_laws.LineAlpha(-LINEAR), np.linspace(0, 1, 41)
     figure, ax = canvas()
     bars(ax, edges, np.histogram(alpha, edges, density=True)[0], GREEN)
     ax.plot([0, 1], [line.c, line.pdf(1.0)], color=BLUE)

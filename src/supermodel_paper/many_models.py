@@ -7,11 +7,11 @@ from typing import Any
 
 import numpy as np
 
-from supermodel import exact
 from supermodel.embedding.supermodel import Supermodel
 from supermodel.estimation.by_alpha.simplex_fit import piecewise_linear, simplex
 from supermodel.estimation.rao_blackwell import shares
 from supermodel.sampling.draws import Draws
+from supermodel_paper import alpha_laws
 from supermodel_paper.figures import BLUE, GREEN, INK, RED, bars, canvas, say
 from supermodel_paper.runs import Runs, alpha_draws, cost, ln_b21
 from supermodel_paper.supermodels import ORDER, log_evidences, three
@@ -42,7 +42,7 @@ def three_models(runs: Runs) -> Found:
 
 def _simplex_mean(runs: Runs) -> tuple[Ours, Ours]:
     """E[alpha_i] = (1 + pi_i)/(K + 1), from independent draws; and the fit to them."""
-    law = exact.SimplexAlpha(np.array([1.0, 0.0, -1.0]))
+    law = alpha_laws.SimplexAlpha(np.array([1.0, 0.0, -1.0]))
     alpha = law.sample(np.random.default_rng(runs.settings.seed), runs.settings.exact_draws)
     tilted = three("simplex")
     plain = Supermodel(tilted.models, coordinate=tilted.coordinate, data=tilted.data)
@@ -55,7 +55,7 @@ def _figure(hats: Draws, points: Draws) -> Any:
     figure, (left, right) = canvas(9.4, 4.2, 1, 2, width_ratios=(1.15, 1))
     edges, names = np.linspace(0, 2, 61), ("$M_2$", "$M_1$", "full")
     bars(left, edges, np.histogram(hats.alpha, edges, density=True)[0], GREEN)
-    truth = exact.HatAlpha(log_evidences() + hats.supermodel.tilt)
+    truth = alpha_laws.HatAlpha(log_evidences() + hats.supermodel.tilt)
     left.plot([0, 1, 2], truth.node_values, color=BLUE, marker="o", markersize=4)
     for x, (y, name) in enumerate(zip(truth.node_values, names, strict=True)):
         say(left, x, y + 0.05, name, INK, ha="center", va="bottom")

@@ -9,7 +9,6 @@ from typing import Any
 import numpy as np
 
 from supermodel import exact
-from supermodel.estimation.by_alpha.precision import overlap_by_quadrature
 from supermodel.estimation.mbar import mbar
 from supermodel.estimation.path_integral import path_integral
 from supermodel.estimation.rao_blackwell import shares
@@ -18,6 +17,7 @@ from supermodel.verdict.diagnostics import autocorrelation_time
 from supermodel_paper import examples
 from supermodel_paper.examples import LINEAR, THETA2, linear_exact
 from supermodel_paper.figures import BLUE, INK, MUTED, RED, canvas, say
+from supermodel_paper.printed_laws import overlap_by_quadrature
 from supermodel_paper.runs import Runs, cost, first_part, ln_b21, shares_of_few
 from supermodel_paper.supermodels import on_path, product_of_predictions, supermodel
 from supermodel_paper.table import Found, Ours, experiment, ours

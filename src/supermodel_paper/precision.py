@@ -10,6 +10,7 @@ import numpy as np
 from supermodel import exact
 from supermodel.estimation.by_alpha import precision
 from supermodel.estimation.by_alpha.line_fit import line_fit
+from supermodel_paper import alpha_laws, printed_laws
 from supermodel_paper.examples import LINEAR, SINE
 from supermodel_paper.figures import BLUE, DOTS, GREEN, MUTED, ORANGE, PURPLE, RED, canvas, say
 from supermodel_paper.runs import Runs, alpha_draws, ln_b21
@@ -32,8 +33,8 @@ def laws(runs: Runs) -> Found:
         "line": precision.sigma_line(-L, 1),
         "index": 1 / math.sqrt(precision.information_index(-L)),
         "planner": precision.samples_needed(-L, 0.17),
-        "over the paper's": lambda l: precision.sigma_line(-l, 1) / precision.paper_law(-l, 1),
-        "tanh": lambda k: 1 / math.sqrt(precision.information(-L, exact.steep(k))),
+        "over the paper's": lambda l: precision.sigma_line(-l, 1) / printed_laws.paper_law(-l, 1),
+        "tanh": lambda k: 1 / math.sqrt(precision.information(-L, alpha_laws.steep(k))),
         "cut-off": lambda cutoff: _exponential(L, cutoff),
         "best cut-off": best.cutoff,
         "at the best": best.sigma_sqrt_n,
@@ -60,7 +61,7 @@ def _figure_of_laws() -> Any:
         (r"$e^\alpha$, labels swapped", [_exponential(-x, -4.0) for x in l], ORANGE, 10.15, 2.9e3),
         ("index", 1 / np.sqrt(precision.information_index(-l)), GREEN, 10.15, 148),
         ("f = α, tilted by η = ℓ", np.full_like(l, math.sqrt(12)), RED, 10.15, 3.46),
-        ("the paper's law × 1", precision.paper_law(-l, 1), MUTED, 0.15, 0.72),
+        ("the paper's law × 1", printed_laws.paper_law(-l, 1), MUTED, 0.15, 0.72),
     )
     for text, values, colour, x, y in curves:
         ax.plot(l, values, color=colour, linestyle=(0, (3, 2)) if colour == MUTED else "-")
@@ -93,7 +94,7 @@ def _figure_of_cutoffs() -> Any:
 def binned_errors(runs: Runs) -> Found:
     """The binned Poisson error of Appendix D, corrected and as printed (B15)."""
     l, n = 2.0, 5e4
-    rng, line = np.random.default_rng(runs.settings.seed), exact.LineAlpha(-l)
+    rng, line = np.random.default_rng(runs.settings.seed), alpha_laws.LineAlpha(-l)
     values = [
         ln_b21(line_fit(alpha_draws(supermodel("linear"), line.sample(rng, 5000)), n_grid=51)).value
         for _ in range(runs.settings.repeats)
@@ -101,8 +102,8 @@ def binned_errors(runs: Runs) -> Found:
     spread = float(np.std(values, ddof=1))
     return Found(
         {
-            "corrected": lambda bins: precision.binned_sigma(-l, precision.expected_counts(-l, n, bins)),
-            "printed": lambda bins: precision.printed_binned_sigma(-l, precision.expected_counts(-l, n, bins)),
+            "corrected": lambda bins: precision.binned_sigma(-l, printed_laws.expected_counts(-l, n, bins)),
+            "printed": lambda bins: printed_laws.printed_binned_sigma(-l, printed_laws.expected_counts(-l, n, bins)),
             "spread": Ours(spread, spread / math.sqrt(2 * len(values)), float(precision.sigma_line(-l, 5000))),
         }
     )

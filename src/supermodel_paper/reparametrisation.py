@@ -8,7 +8,6 @@ from typing import Any
 
 import numpy as np
 
-from supermodel import exact
 from supermodel.embedding import coordinate as coordinates
 from supermodel.estimation.by_alpha.averages import averaged
 from supermodel.estimation.by_alpha.line_fit import line_fit
@@ -16,6 +15,7 @@ from supermodel.estimation.by_alpha.precision import information_exponential, in
 from supermodel.estimation.conditional import prior_mean_weights
 from supermodel.sampling.draws import Draws
 from supermodel.verdict.diagnostics import autocorrelation_time
+from supermodel_paper import alpha_laws
 from supermodel_paper.examples import CUTOFF, LINEAR, SINE
 from supermodel_paper.figures import BLUE, GREEN, RED, bars, canvas, likelihood_of, say
 from supermodel_paper.runs import Runs, cost, ln_b21
@@ -25,14 +25,14 @@ from supermodel_paper.table import Found, Ours, experiment
 @experiment
 def printed_form(runs: Runs) -> Found:
     """The e^alpha density, printed and exact (F1, F2, F4)."""
-    b, B = float(exact.printed_b(-LINEAR, CUTOFF)), math.exp(LINEAR)
+    b, B = float(alpha_laws.printed_b(-LINEAR, CUTOFF)), math.exp(LINEAR)
     a = b * (1 - B) / (B - math.exp(CUTOFF))  # from b by the printed ratio, (a e^L + b)/(a + b) = e^l
     return Found(
         {
-            "norm": lambda l: exact.ExponentialAlpha(-l, CUTOFF).cdf(0.0),
-            "bias": lambda l: float(-exact.printed_log_bayes_factor(-l, CUTOFF)) - l,
+            "norm": lambda l: alpha_laws.ExponentialAlpha(-l, CUTOFF).cdf(0.0),
+            "bias": lambda l: float(-alpha_laws.printed_log_bayes_factor(-l, CUTOFF)) - l,
             "residual": float(b * (-CUTOFF) + a * (1 - math.exp(CUTOFF)) - 1),
-            "cured": lambda l: -exact.cured_log_bayes_factor(-l, CUTOFF),
+            "cured": lambda l: -alpha_laws.cured_log_bayes_factor(-l, CUTOFF),
         }
     )
 
@@ -67,7 +67,7 @@ def figures_7_to_9(runs: Runs) -> Found:
 
 
 def _figure_7(draws: Draws) -> Any:
-    truth, edges = exact.ExponentialAlpha(-LINEAR, CUTOFF), np.linspace(CUTOFF, 0, 61)
+    truth, edges = alpha_laws.ExponentialAlpha(-LINEAR, CUTOFF), np.linspace(CUTOFF, 0, 61)
     figure, ax = canvas()
     bars(ax, edges, np.histogram(draws.alpha, edges, density=True)[0], GREEN)
     grid = np.linspace(CUTOFF, 0, 300)

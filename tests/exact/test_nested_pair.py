@@ -15,20 +15,18 @@ from scipy.stats import multivariate_normal
 from supermodel.errors import DataError, ModelError, PriorError
 from supermodel.exact import (
     LinearGaussian,
-    combined_likelihood_line,
     combined_model_alpha,
     combined_model_log_density,
     combined_model_spike,
     condition,
     fix,
     log_density_ratio,
-    log_likelihood_ratio,
-    nested_likelihood_line,
     polynomial,
     prior_correction,
     savage_dickey,
 )
 from supermodel.exact.nested_pair import _marginal_precision
+from supermodel_paper.appendix_c import combined_likelihood_line, log_likelihood_ratio, nested_likelihood_line
 
 TRUTH = 4.8792471984  # ln Z_second - ln Z_first of linear.csv, with theta2 in the first
 

@@ -5,9 +5,9 @@ import math
 import numpy as np
 import pytest
 
-from supermodel import exact
 from supermodel.estimation.by_alpha.line_fit import line_fit
 from supermodel_paper import closed_forms, nested_sampling, precision, prior_sensitivity, scaling, sine
+from supermodel_paper.alpha_laws import ExponentialAlpha
 from supermodel_paper.linear import figure_1
 from supermodel_paper.numbers import Number, Part, Quoted, quoted, tally
 from supermodel_paper.reparametrisation import printed_form
@@ -156,7 +156,7 @@ def test_counts():
 
 def test_a_likelihood_that_never_falls_on_one_side_still_peaks_where_it_is_fitted():
     """With few samples the likelihood of ln B is flat to the right; even steps over all of it once missed the peak."""
-    alpha = exact.ExponentialAlpha(-5.0, -4.0)
+    alpha = ExponentialAlpha(-5.0, -4.0)
     rng = np.random.default_rng(8)
     draws = alpha_draws(supermodel("linear", coordinate="exponential"), _by_inversion(alpha, rng.random(20_000)))
     fit = line_fit(draws)

@@ -1,22 +1,20 @@
 r"""$\theta = (\phi_1, \phi_2)$: a linear model with and without the parameters $\phi_2$ = theta[columns].
 
-Savage-Dickey ratio (Appendix A), combined likelihood (C) and combined model (B), with their errors removed
-(errata E5-E11) and for any prior covariance.
+Savage-Dickey ratio (Appendix A) and combined model (B), with their errors removed (errata E5-E8) and for any prior
+covariance.
 """
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import NamedTuple
 
 import numpy as np
 from scipy.linalg import cho_factor, cho_solve
-from scipy.special import expit
 
-from supermodel.errors import DataError, ModelError, PriorError
-from supermodel.exact.linear_gaussian import LOG_2PI, LinearGaussian, broadcast, cholesky, log_det
+from supermodel.errors import ModelError, PriorError
+from supermodel.exact.linear_gaussian import LinearGaussian, broadcast, cholesky, log_det
 from supermodel.exact.quadrature import Density, Values
 
 Columns = np.ndarray | Sequence[int]
@@ -24,7 +22,7 @@ Columns = np.ndarray | Sequence[int]
 
 def fix(model: LinearGaussian, columns: Columns, value: Values = 0.0) -> LinearGaussian:
     r"""The nested model: $\phi_2$ = `value`, and $\phi_1$ with the *marginal* prior it has in `model`."""
-    columns, rest = _split(model, columns)
+    columns, rest = split_columns(model, columns)
     return LinearGaussian(
         model.design[:, rest],
         model.y - model.design[:, columns] @ broadcast("value", value, len(columns)),
@@ -36,7 +34,7 @@ def fix(model: LinearGaussian, columns: Columns, value: Values = 0.0) -> LinearG
 
 def condition(model: LinearGaussian, columns: Columns, value: Values = 0.0) -> LinearGaussian:
     r"""The nested model with the *conditional* prior $\pi(\phi_1 | \phi_2 = \text{value})$: the one (1.1) speaks of."""
-    columns, rest = _split(model, columns)
+    columns, rest = split_columns(model, columns)
     given = broadcast("value", value, len(columns))
     slope = _regression(model, columns, rest)
     return replace(
@@ -52,7 +50,7 @@ def log_density_ratio(model: LinearGaussian, columns: Columns, value: Values = 0
     v is `value` counted from the prior mean; at v = 0 this is the corrected SDDR of Appendix A (E5-E7). It always
     equals $\ln Z - \ln Z_{model}$ of the nested model with the conditional prior, `condition(model, columns, value)`.
     """
-    columns, _ = _split(model, columns)
+    columns, _ = split_columns(model, columns)
     B, E = _marginal_precision(model, columns)
     C2 = model.prior_covariance[np.ix_(columns, columns)]
     v = broadcast("value", value, len(columns)) - model.prior_mean[columns]
@@ -74,7 +72,7 @@ def savage_dickey(model: LinearGaussian, columns: Columns, value: Values = 0.0, 
     The ratio is the Bayes factor only if $\pi(\phi_1 | \phi_2=v) = \pi(\phi_1)$ (E17). With a correlated prior this
     raises, unless `corrected`: then `prior_correction` is added.
     """
-    columns, rest = _split(model, columns)
+    columns, rest = split_columns(model, columns)
     ratio = log_density_ratio(model, columns, value)
     across = model.prior_covariance[np.ix_(rest, columns)]
     if not np.any(across):
@@ -86,75 +84,6 @@ def savage_dickey(model: LinearGaussian, columns: Columns, value: Values = 0.0, 
             "with its own prior. Pass corrected=True, or take log_density_ratio if it has the conditional prior."
         )
     return ratio + prior_correction(model, columns, value)
-
-
-def log_likelihood_ratio(model: LinearGaussian, columns: Columns, theta: Values) -> np.ndarray:
-    r"""$\ln L_1 - \ln L_2 = \phi_2^T D_2^T (b - D_1\phi_1 - \frac12 D_2\phi_2)$ (Appendix C, E11), theta (..., d).
-
-    $L_1$ is of `model`, $L_2$ of the same with $\phi_2 = 0$. Right even where the likelihoods themselves underflow.
-    """
-    columns, _ = _split(model, columns)
-    theta = np.asarray(theta, float)
-    extra = theta[..., columns] @ model.scaled_design[:, columns].T
-    residual = model.y / model.sigma - theta @ model.scaled_design.T
-    return (extra * (residual + 0.5 * extra)).sum(axis=-1)
-
-
-# Combined likelihood (Appendix C): p(alpha) is a line.
-
-
-class CombinedLine(NamedTuple):
-    r"""$p(\alpha) = \frac{2(P-Q)}{P+Q}\alpha + \frac{2Q}{P+Q}$: P belongs to alpha = 1, the first model."""
-
-    log_p: float
-    log_q: float
-
-    @property
-    def log_bayes_factor(self) -> float:
-        """ln Z_first - ln Z_second."""
-        return self.log_p - self.log_q
-
-    @property
-    def slope(self) -> float:
-        return 2 * math.tanh(0.5 * (self.log_p - self.log_q))
-
-    @property
-    def intercept(self) -> float:
-        return float(2 * expit(self.log_q - self.log_p))
-
-
-def combined_likelihood_line(first: LinearGaussian, second: LinearGaussian) -> CombinedLine:
-    r"""$P = Z_1$, $Q = Z_2$ for any two linear models of the same data, nested or not."""
-    if not (np.array_equal(first.y, second.y) and np.array_equal(first.sigma, second.sigma)):
-        raise DataError(
-            f"combined_likelihood_line got two models of different data ({len(first.y)} and {len(second.y)} points): "
-            "the ratio of their evidences would mean nothing. Give both the same y and sigma."
-        )
-    return CombinedLine(first.log_evidence, second.log_evidence)
-
-
-def nested_likelihood_line(model: LinearGaussian, columns: Columns) -> CombinedLine:
-    r"""$P = \sqrt{|2\pi\Sigma_1^{-1}||2\pi\Sigma_2^{-1}|}\,e^{-\chi_1^2/2}$, and Q likewise.
-
-    $Q = \sqrt{|2\pi\Sigma_3^{-1}||2\pi C_2|}\,e^{-\chi_2^2/2}$; this is Appendix C with
-    $\Sigma_1 = D_2^T D_2 + C_2^{-1}$ and $|2\pi C_2|$ (E9, E10). It needs a prior that is independent between the
-    blocks and centred on zero; `combined_likelihood_line` needs neither.
-    """
-    columns, rest = _split(model, columns)
-    _need_appendix_prior(model, columns, rest, "nested_likelihood_line")
-    D1, D2, b = model.scaled_design[:, rest], model.scaled_design[:, columns], model.y / model.sigma
-    C1, C2 = (model.prior_covariance[np.ix_(i, i)] for i in (rest, columns))
-    sigma_1 = D2.T @ D2 + np.linalg.inv(C2)
-    onto_2 = np.linalg.solve(sigma_1, D2.T)
-    sigma_2 = np.linalg.inv(C1) + D1.T @ D1 - D1.T @ D2 @ onto_2 @ D1
-    sigma_3 = D1.T @ D1 + np.linalg.inv(C1)
-    k = D1.T @ (D2 @ (onto_2 @ b) - b)
-    chi_1 = b @ (b - D2 @ (onto_2 @ b)) - k @ np.linalg.solve(sigma_2, k)
-    chi_2 = b @ (b - D1 @ np.linalg.solve(sigma_3, D1.T @ b))
-    # |2 pi S^-1| has 2 pi to the power of the dimension; P and Q have the same total
-    twopi = model.n_parameters * LOG_2PI
-    log_p = 0.5 * (twopi - log_det(sigma_1) - log_det(sigma_2) - chi_1)
-    return CombinedLine(float(log_p), float(0.5 * (twopi - log_det(sigma_3) + log_det(C2) - chi_2)))
 
 
 # Combined model (Appendix B): predictions X1 phi1 + f X2 phi2.
@@ -179,8 +108,8 @@ class Spike(NamedTuple):
 
 def combined_model_spike(model: LinearGaussian, columns: Columns) -> Spike:
     """S and t of the combined model; needs a prior of mean zero, independent between the blocks."""
-    columns, rest = _split(model, columns)
-    _need_appendix_prior(model, columns, rest, "combined_model_spike")
+    columns, rest = split_columns(model, columns)
+    need_appendix_prior(model, columns, rest, "combined_model_spike")
     K = _projected(model, columns, rest, model.scaled_design[:, columns], model._b)
     k = len(columns)
     return Spike(K[:k, :k], K[:k, k], model.prior_covariance[np.ix_(columns, columns)])
@@ -197,7 +126,7 @@ def combined_model_log_density(
     Appendix B: the un-normalised log posterior of alpha under a flat prior, for any prior covariance and mean. It ends
     at the evidence of `model` (f = 1) and of `fix(model, columns)` (f = 0), also if the prior is correlated.
     """
-    columns, rest = _split(model, columns)
+    columns, rest = split_columns(model, columns)
     w = np.asarray(f(np.asarray(alpha, float)), float)
     D2, L2 = model.scaled_design[:, columns], cholesky(model.prior_covariance[np.ix_(columns, columns)])
     # phi1 = m1 + G (phi2 - m2) + independent rest; the rest is integrated out by the projection K
@@ -238,7 +167,7 @@ def combined_model_alpha(
     return Density(log_density, low, high)
 
 
-def _split(model: LinearGaussian, columns: Columns) -> tuple[np.ndarray, np.ndarray]:
+def split_columns(model: LinearGaussian, columns: Columns) -> tuple[np.ndarray, np.ndarray]:
     """Indices of phi2 and of phi1."""
     d = model.n_parameters
     columns = np.atleast_1d(np.asarray(columns, int))
@@ -301,7 +230,7 @@ def _log_root(model: LinearGaussian, columns: np.ndarray, rest: np.ndarray) -> f
     return float(np.log(np.abs(np.diag(triangle))).sum())
 
 
-def _need_appendix_prior(model: LinearGaussian, columns: np.ndarray, rest: np.ndarray, where: str) -> None:
+def need_appendix_prior(model: LinearGaussian, columns: np.ndarray, rest: np.ndarray, where: str) -> None:
     """The appendices have phi1 and phi2 independent, and everything centred on zero."""
     across = model.prior_covariance[np.ix_(rest, columns)]
     if np.any(across) or np.any(model.prior_mean):

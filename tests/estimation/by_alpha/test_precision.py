@@ -15,21 +15,19 @@ from scipy.stats import chi2, norm
 from supermodel.errors import SupermodelError
 from supermodel.estimation.by_alpha.precision import (
     binned_sigma,
-    expected_counts,
     information,
     information_exponential,
     information_index,
     information_line,
     optimum_cutoff,
-    overlap_by_quadrature,
-    paper_law,
-    printed_binned_sigma,
     rao_blackwell_sigma,
     samples_needed,
     sigma,
     sigma_line,
 )
-from supermodel.exact import LineAlpha, LinearGaussian, fix, gaussian_prior, polynomial, prior_box, savage_dickey, steep
+from supermodel.exact import LinearGaussian, fix, polynomial, prior_box, savage_dickey
+from supermodel_paper.alpha_laws import LineAlpha, gaussian_prior, steep
+from supermodel_paper.printed_laws import expected_counts, overlap_by_quadrature, paper_law, printed_binned_sigma
 
 # The tables are in the paper's l = -log_bayes_factor. All numbers are sigma sqrt(N), printed to four digits.
 TABLE = [

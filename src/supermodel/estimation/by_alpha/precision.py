@@ -15,8 +15,8 @@ from scipy.optimize import minimize_scalar
 from scipy.special import expit
 
 from supermodel.errors import SupermodelError
-from supermodel.exact.alpha_density import LogPrior, Map, MixtureAlpha, flat_prior, identity, intercept, slope
-from supermodel.exact.quadrature import Box, LogJoint, Values, expectation_by_quadrature
+from supermodel.exact.alpha_density import LogPrior, Map, MixtureAlpha, flat_prior, identity
+from supermodel.exact.quadrature import Values
 
 
 def information(
@@ -39,12 +39,12 @@ def information_line(log_bayes_factor: Values) -> np.ndarray:
         direct = (l - 2 * r) / (8 * r**3)
     # l - 2r = 2 (r^3/3 + r^5/5 + ...) loses all its digits as l -> 0
     series = sum(r ** (2 * k) / (2 * k + 3) for k in range(16)) / 4
-    return _sech2(l) ** 2 * np.where(r < 0.25, series, direct)
+    return sech2(l) ** 2 * np.where(r < 0.25, series, direct)
 
 
 def information_index(log_bayes_factor: Values) -> np.ndarray:
     r"""$I = B/(1+B)^2$: a model index, or the limit of a steep f."""
-    return _sech2(np.asarray(log_bayes_factor, float)) / 4
+    return sech2(np.asarray(log_bayes_factor, float)) / 4
 
 
 def information_exponential(log_bayes_factor: float, cutoff: float = -4.0) -> float:
@@ -92,11 +92,6 @@ def sigma_line(log_bayes_factor: Values, n: float, tau: float = 1.0) -> np.ndarr
     return np.sqrt(tau / (n * information_line(log_bayes_factor)))
 
 
-def paper_law(log_bayes_factor: Values, n: float) -> np.ndarray:
-    r"""$1/(\sqrt N\,c(2-c))$: (2.8) with the constant 1. The true constant falls from 3.46 at l = 0 to 1 at l = 10."""
-    return 1 / (math.sqrt(n) * _sech2(np.asarray(log_bayes_factor, float)))
-
-
 def samples_needed(log_bayes_factor: float, error: float, **law: Any) -> int:
     r"""$N = \lceil \tau/(I \sigma^2) \rceil$: the draws that bring the standard error down to `error`.
 
@@ -117,7 +112,7 @@ class Cutoff(NamedTuple):
 
 
 def optimum_cutoff(log_bayes_factor: float) -> Cutoff:
-    r"""$\arg\max_\Lambda I(\lambda, \Lambda)$ for f = e^alpha (3.3); usable only with `ExponentialAlpha`."""
+    r"""$\arg\max_\Lambda I(\lambda, \Lambda)$ for f = e^alpha (3.3); usable only with a fit of $a e^\alpha + b$."""
     loss = lambda log_length: -math.log(information_exponential(log_bayes_factor, -math.exp(log_length)))  # noqa: E731
     # a coarse look first: the loss is flat at both ends, where a bracketing search would go astray
     lengths = np.linspace(math.log(1e-6), math.log(2e3), 45)
@@ -128,15 +123,6 @@ def optimum_cutoff(log_bayes_factor: float) -> Cutoff:
 
 
 # Rao-Blackwell with tilt (3.4).
-
-
-class Overlap(NamedTuple):
-    r"""$O = \int \frac{p_1 p_2}{P p_1 + (1-P) p_2}$, the probability P, $\lambda$, and $\sigma\sqrt N$."""
-
-    overlap: float
-    probability: float
-    log_bayes_factor: float
-    sigma_sqrt_n: float
 
 
 def rao_blackwell_sigma(
@@ -150,66 +136,31 @@ def rao_blackwell_sigma(
     if not 0 <= overlap < 1:
         raise SupermodelError(
             f"rao_blackwell_sigma got overlap = {overlap}; it lies in [0, 1): at 1 the two posteriors are the same and "
-            "the error vanishes. Compute it with overlap_by_quadrature, or take 0 as the worst case."
+            "the error vanishes. Take 0 as the worst case."
         )
     return math.sqrt(tau * (1 - overlap) / (n * float(information_index(log_bayes_factor + tilt))))
-
-
-def overlap_by_quadrature(first: LogJoint, second: LogJoint, box: Box, tilt: float = 0.0, **options) -> Overlap:
-    r"""$O = 1 - \mathrm{Var}(w)/(P(1-P))$, $w = \frac{e^\eta L_1\pi}{e^\eta L_1\pi + L_2\pi}$, for 1 to 3 parameters.
-
-    `first` and `second` are log joints over the same parameters (a parameter that a model lacks keeps its prior).
-    """
-
-    def joint(theta: np.ndarray) -> np.ndarray:
-        return np.logaddexp(tilt + first(theta), second(theta))
-
-    def shares(theta: np.ndarray) -> np.ndarray:
-        log_odds = tilt + first(theta) - second(theta)
-        w = expit(log_odds)
-        return np.column_stack([w, expit(-log_odds), w * expit(-log_odds)])
-
-    p, q, pq = expectation_by_quadrature(joint, box, shares, **options).value
-    # E[w(1-w)] = P(1-P) O: the overlap itself, without the difference of a variance
-    overlap = pq / (p * q)
-    return Overlap(overlap, p, math.log(p) - math.log(q) - tilt, math.sqrt((1 - overlap) / (p * q)))
 
 
 # Appendix D: errors from a histogram.
 
 
-def expected_counts(log_bayes_factor: float, n: float, bins: int) -> np.ndarray:
-    r"""$n_i = \frac Nm (m_{slope}\, a_i + c)$ at the centres $a_i$ of equal bins of [0, 1]."""
-    return n / bins * (slope(log_bayes_factor) * _centres(bins) + intercept(log_bayes_factor))
-
-
 def binned_sigma(log_bayes_factor: float, counts: Values) -> float:
     r"""$\sigma^2 = \left[\frac{2}{c(2-c)}\right]^2 \frac{(m/N)^2}{\sum_i (1-2a_i)^2/n_i}$: Poisson weights (1.1).
 
-    `counts` = n_i, observed or `expected_counts`; an empty bin has no weight of its own and is left out.
+    `counts` = n_i, observed or expected; an empty bin has no weight of its own and is left out.
     """
     counts = np.asarray(counts, float)
-    lever, full = 1 - 2 * _centres(len(counts)), counts > 0
+    lever, full = 1 - 2 * bin_centres(len(counts)), counts > 0
     weight = (lever[full] ** 2 / counts[full]).sum()
-    return float(2 / _sech2(log_bayes_factor) * len(counts) / counts.sum() / np.sqrt(weight))
+    return float(2 / sech2(log_bayes_factor) * len(counts) / counts.sum() / np.sqrt(weight))
 
 
-def printed_binned_sigma(log_bayes_factor: float, counts: Values) -> float:
-    r"""$\sigma^2 = \frac{4m}{N c^2(2-c)^2} \sum_i \frac{n_i}{(1-2a_i)^2}$ as printed (E13): wrong, for comparison only.
-
-    It does not fall with N, grows with m, and is infinite for odd m.
-    """
-    counts = np.asarray(counts, float)
-    with np.errstate(divide="ignore"):
-        terms = counts / (1 - 2 * _centres(len(counts))) ** 2
-    return float(2 / _sech2(log_bayes_factor) * np.sqrt(len(counts) / counts.sum() * terms.sum()))
-
-
-def _centres(bins: int) -> np.ndarray:
+def bin_centres(bins: int) -> np.ndarray:
+    """The centres of equal bins of [0, 1]."""
     return (np.arange(bins) + 0.5) / bins
 
 
-def _sech2(l: Values) -> np.ndarray:  # noqa: E741
+def sech2(l: Values) -> np.ndarray:  # noqa: E741
     r"""$1 - \tanh^2(l/2) = c(2-c)$, without the difference."""
     l = np.asarray(l, float)  # noqa: E741
     return 4 * expit(l) * expit(-l)
