@@ -47,6 +47,18 @@ def test_chains_that_did_not_meet_are_told_without_numbers():
     assert "nan" not in judge(run).reasons[0].sentence and "did not meet" in judge(run).reasons[0].sentence
 
 
+def test_a_single_look_is_told_unless_it_was_asked_for():
+    run = two(looks=[(TRUTH, ERROR)])
+    assert levels(run) == ("ok", [])  # a posterior that is normal to rounding: nothing was left to find
+    run.pilots[0].spread = 0.3
+    assert levels(run) == ("caution", ["single_look"])
+    assert "'m0'" in judge(run).reasons[0].sentence
+    run.explore = "quick"
+    assert levels(run) == ("ok", [])
+    run.explore, run.pilots[0].looks = "auto", 2 * run.pilots[0].looks
+    assert levels(run) == ("ok", [])
+
+
 def test_an_answer_that_no_look_stands_by():
     alone = [(TRUTH, ERROR)]
     assert levels(two(off(0.95 * AGREE_ERRORS), alone)) == ("ok", [])

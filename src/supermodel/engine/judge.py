@@ -57,6 +57,8 @@ def _looks(run: Run) -> list[Finding]:
             off = min(abs(final.value - look.log_evidence) / _joint_error(look, final) for look in rough)
             if off > AGREE_ERRORS:
                 found.append(("fail" if off > DISAGREE_ERRORS else "caution", Reason("pilot_disagrees", sentence)))
+        if pilot.is_seen_once and run.explore != "quick":
+            found.append(("caution", Reason("single_look", ONE_LOOK.format(pilot.name))))
     return found
 
 
@@ -64,6 +66,7 @@ def _joint_error(look: Look, final: Estimate) -> float:
     return float(np.hypot(look.error + AGREE_NATS / AGREE_ERRORS, min(final.error, UNKNOWN)))
 
 
+ONE_LOOK = "the budget had room for one look at {!r} only: what it missed, no other could tell."
 NO_LOOK = "the chains that explored {!r} from different starts did not meet: a part of its posterior may be missed."
 
 

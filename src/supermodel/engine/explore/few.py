@@ -171,6 +171,7 @@ class Explorer:
         log_joint = found.log_likelihood + self.joint.space.log_prior_at(found.x)
         fit = fitted_reference(self.joint, found.x, weight, log_joint, rng)
         merged.grow(Warped(fit.warp, fit.reference.hills), 4 * self.effort.nested, rng)
+        self.kept = True  # its live points are never fewer
         self.looks.append(Look("nested slices", found.log_evidence, found.error + 0.1, self.meter.evaluations - since))
         return merged
 

@@ -56,6 +56,11 @@ class Pilot:
         return sum(look.evaluations for look in self.looks)
 
     @property
+    def is_seen_once(self) -> bool:
+        """Whether a single look is all there is, and it had something to find."""
+        return len(self.looks) == 1 and self.spread > 0 and bool(np.isfinite(self.looks[0].log_evidence))
+
+    @property
     def is_normal(self) -> bool:
         """Whether one Gaussian, in coordinates of an affine warp, serves as the reference."""
         return isinstance(self.warp, Warp) and len(self.reference.hills.log_weights) <= 2
