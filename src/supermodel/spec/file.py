@@ -5,40 +5,28 @@ from __future__ import annotations
 import sys
 import traceback
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from importlib import util
 from pathlib import Path
-from typing import Any
 
 from supermodel.errors import SupermodelError
 from supermodel.models.model import Model
 from supermodel.options import BY_NAME
-from supermodel.spec.toml import read_spec
+from supermodel.spec.toml import Spec, read_spec
 
 
-@dataclass(frozen=True, eq=False)
-class File:
-    """What a file holds: `compare(file.models, file.data, **file.run)`."""
-
-    models: Mapping[str, Model]
-    data: Any
-    run: dict[str, Any] = field(default_factory=dict)
-
-
-def read_file(path: str | Path) -> File:
+def read_file(path: str | Path) -> Spec:
     """Models, data and options of `FILE.toml` or `FILE.py`; the latter is run, like any script of yours."""
     path = Path(path)
     if not path.is_file():
         raise SupermodelError(f"there is no file {str(path)!r}.")
     if path.suffix == ".toml":
-        spec = read_spec(path)
-        return File(spec.models, spec.data, spec.run)
+        return read_spec(path)
     if path.suffix == ".py":
         return _from_python(path)
     raise SupermodelError(f"{str(path)!r} is neither FILE.toml nor FILE.py; a comparison is one or the other.")
 
 
-def _from_python(path: Path) -> File:
+def _from_python(path: Path) -> Spec:
     found = util.spec_from_file_location(path.stem.replace("-", "_"), path)
     if found is None or found.loader is None:
         raise SupermodelError(f"{str(path)!r} cannot be loaded as Python.")
@@ -77,4 +65,4 @@ def _from_python(path: Path) -> File:
         raise SupermodelError(
             f"{path}: `options` has {unknown}, which compare does not take; it takes {sorted(BY_NAME)}."
         )
-    return File(models, getattr(module, "data", None), dict(options))
+    return Spec(dict(models), getattr(module, "data", None), dict(options), str(path), {})

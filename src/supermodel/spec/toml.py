@@ -45,10 +45,10 @@ class Spec:
     """What a file describes: `compare(spec.models, spec.data, **spec.run)`."""
 
     models: dict[str, Model]
-    data: dict[str, np.ndarray]
+    data: Any  # columns by name; of a Python file whatever it calls `data`
     run: dict[str, Any]
     name: str
-    formulas: dict[str, str]
+    formulas: dict[str, str]  # none in a Python file
 
 
 def read_spec(path: str | Path) -> Spec:
