@@ -19,10 +19,10 @@ from matplotlib.figure import Figure
 from supermodel.errors import SupermodelError
 from supermodel.report import plots
 from supermodel.report.methods import cite, methods
-from supermodel.report.numbers import duration, shown
+from supermodel.report.numbers import duration, thousands
 from supermodel.report.style import ALARM, FAINT, INK, PALETTE, PAPER, RC, WARN
 from supermodel.report.tables import Cells, matrix_cells, parameter_cells, prior_cells, ranking_cells, scalars
-from supermodel.report.text import WORDS, odds_sentence
+from supermodel.report.text import WORDS, told
 
 if TYPE_CHECKING:
     from supermodel.results.comparison import Comparison
@@ -61,13 +61,12 @@ def page(result: Comparison, title: str | None = None, scale: Any = "trotta") ->
     environment = jinja2.Environment(
         autoescape=True, undefined=jinja2.StrictUndefined, trim_blocks=True, lstrip_blocks=True
     )
-    many = len(result.names) > 1
-    said = result.interpret(scale=scale) if many else None
+    headline, meaning, odds = told(result, scale)
     return environment.from_string(template).render(
         title=title or (" against " if len(result.names) == 2 else ", ").join(result.ranking),
-        headline=said.headline if said else f"ln Z({result.best}) = {shown(result.log_evidence(result.best))}",
-        meaning=said.meaning if said else "",
-        odds=odds_sentence(result, said.first, said.second) if said and result.verdict.is_reliable else "",
+        headline=headline,
+        meaning=meaning,
+        odds=odds,
         level=result.verdict.level,
         verdict=WORDS[result.verdict.level],
         reasons=result.verdict.reasons,
@@ -82,8 +81,8 @@ def facts(result: Comparison) -> list[tuple[str, str]]:
     """What the answer was made from, as pairs of a name and a value."""
     settings = {k: v for k, v in result.settings.items() if isinstance(v, str | int | float)}
     return [
-        ("likelihood calls", f"{result.evaluations.get('likelihood', 0):,}".replace(",", " ")),
-        ("of these with gradient", f"{result.evaluations.get('gradient', 0):,}".replace(",", " ")),
+        ("likelihood calls", thousands(result.evaluations.get("likelihood", 0))),
+        ("of these with gradient", thousands(result.evaluations.get("gradient", 0))),
         ("time", duration(result.seconds) if np.isfinite(result.seconds) else "unknown"),
         ("seed", str(result.seed)),
         *(
@@ -184,11 +183,13 @@ def _sensitivity_plots(result: Comparison, scale: Any) -> Iterator[Wanted]:
 
 
 def _posterior_plots(result: Comparison) -> Iterator[Wanted]:
-    wanted = list(dict.fromkeys(item for n in result.ranking for item in scalars(result, n)))[:MOST_PARAMETERS]
+    wanted = list(dict.fromkeys(item for n in result.ranking for item in scalars(result.posteriors[n])))[
+        :MOST_PARAMETERS
+    ]
     for p, i in wanted if len(result.names) > 1 else []:
         yield partial(plots.averaged, result, p, index=i), "", (5.6, 2.5)
     for n in result.ranking[:MOST_MODELS]:
-        if len(scalars(result, n)) > 1:
+        if len(scalars(result.posteriors[n])) > 1:
             yield partial(plots.corner, result, n), "Contours hold 39% and 86%.", (5.2, 4.8)
 
 
@@ -269,11 +270,7 @@ SNIPPET_STYLE = (
 
 def snippet(result: Comparison) -> str:
     """What a notebook shows: headline, meaning, verdict and ranking."""
-    if len(result.names) > 1:
-        said = result.interpret()
-        head, meaning = said.headline, said.meaning
-    else:
-        head, meaning = f"ln Z({result.best}) = {shown(result.log_evidence(result.best))}", ""
+    head, meaning, _ = told(result)
     reasons = "".join(
         f"<li><code>{escape(code)}</code>: {escape(sentence)}</li>" for code, sentence in result.verdict.reasons
     )

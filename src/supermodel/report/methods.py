@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-import numpy as np
-
-from supermodel.report.numbers import shown
+from supermodel.report.numbers import shown, thousands
+from supermodel.report.text import odds_words
 
 if TYPE_CHECKING:
     from supermodel.results.comparison import Comparison
@@ -51,26 +50,13 @@ def methods(result: Comparison) -> str:
         "Savage-Dickey supermodels (Mootoovaloo, Bassett & Kunz 2016): "
         + (_of_edges(result) if result.chain is None else _of_chain(result))
     ]
-    odds = list(result.prior_odds.values())
     if not one:
-        equal = np.allclose(odds, odds[0])
-        parts.append(
-            "Model probabilities are for "
-            + (
-                "equal prior odds."
-                if equal
-                else "prior probabilities " + ", ".join(f"{n}: {p:.3g}" for n, p in result.prior_odds.items()) + "."
-            )
-        )
+        parts.append(f"Model probabilities are for {odds_words(result)}.")
         parts.append(f"The result is {result.interpret().headline} (natural logarithm; one standard error).")
     else:
         parts.append(f"The result is ln Z = {shown(result.log_evidence(result.best))}.")
     parts.append(f"All checks of the run gave the verdict “{result.verdict.level}”.")
     return " ".join(parts)
-
-
-def _thousands(n: float) -> str:
-    return f"{n:,.0f}".replace(",", " ")
 
 
 def _of_edges(result: Comparison) -> str:
@@ -89,8 +75,8 @@ def _of_edges(result: Comparison) -> str:
     chains = max(edge.rung.shape[0] for edge in result.edges)
     return (
         f"{told} {len(result.edges)} such {were.format(ladder)} sampled with {chains} chains each and "
-        f"{_thousands(sum(edge.rung.size for edge in result.edges))} draws in all, at "
-        f"{_thousands(result.evaluations.get('likelihood', 0))} likelihood evaluations; the ratios are multistate (MBAR) "
+        f"{thousands(sum(edge.rung.size for edge in result.edges))} draws in all, at "
+        f"{thousands(result.evaluations.get('likelihood', 0))} likelihood evaluations; the ratios are multistate (MBAR) "
         "estimates (Shirts & Chodera 2008), checked against the Rao-Blackwellised posterior of α; errors allow for "
         "autocorrelation and for the scatter between chains."
     )
@@ -100,7 +86,7 @@ def _explored(result: Comparison) -> str:
     """How the posteriors were found (a file of version 0.1.0 has one way for each model, and no word of the effort)."""
     pilots = [p for p in result.settings.get("pilots", {}).values() if p["method"] != "no parameters"]
     looks = [str(pilot["method"]).split(", ") for pilot in pilots]
-    calls = _thousands(sum(int(pilot["evaluations"]) for pilot in pilots))
+    calls = thousands(sum(int(pilot["evaluations"]) for pilot in pilots))
     told = "each posterior is first explored"
     if looks:
         names = ", ".join(sorted({look for some in looks for look in some}))
@@ -133,8 +119,8 @@ def _of_chain(result: Comparison) -> str:
     return (
         f"all models are embedded in one supermodel, {COMBINED.get(method, method)}, with weights w given by a coordinate α "
         f"under a flat prior, which is sampled together with the parameters by random-walk Metropolis{tempered}, as in that "
-        f"paper: {chains} chains of {_thousands(draws)} draws each, at "
-        f"{_thousands(result.evaluations.get('likelihood', 0))} likelihood evaluations. The ratios are read off the "
+        f"paper: {chains} chains of {thousands(draws)} draws each, at "
+        f"{thousands(result.evaluations.get('likelihood', 0))} likelihood evaluations. The ratios are read off the "
         "Rao-Blackwellised posterior of α (each draw is shared among the models by its own conditional); errors allow for "
         "autocorrelation and for the scatter between chains."
     )

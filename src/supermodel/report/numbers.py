@@ -48,6 +48,11 @@ def as_ratio(log_value: float) -> str:
     return f"{mantissa:.1f} × 10^{exponent}"
 
 
+def thousands(n: float) -> str:
+    """`12 345`."""
+    return f"{n:,.0f}".replace(",", " ")
+
+
 def number(value: float, spec: str = ".2f") -> str:
     """A number, or a dash where there is none."""
     if math.isfinite(value):

@@ -12,8 +12,8 @@ from supermodel.errors import SupermodelError
 from supermodel.estimation.error import influence_of, log_mean_exp, standard_error
 from supermodel.estimation.estimate import Estimate
 from supermodel.estimation.mbar import multistate
-from supermodel.report.numbers import shown
-from supermodel.report.style import FAINT, INK, PAPER, colour, end_labels, plot, shortened, stamp
+from supermodel.report.numbers import shown, thousands
+from supermodel.report.style import FAINT, INK, PAPER, colour, end_labels, label, plot, shortened, stamp
 
 if TYPE_CHECKING:
     from supermodel.results.comparison import Comparison
@@ -64,35 +64,13 @@ def alpha(result: Comparison, edge: int = 0, *, ax: Axes) -> Axes:
     ax.bar(weight, share * height, width=width, bottom=floor, color=shade, alpha=0.35, linewidth=0, zorder=2)
     if m <= 12:
         for w, s in zip(weight, share, strict=True):
-            ax.annotate(
-                f"{100 * s:.0f}%",
-                (w, floor + s * height),
-                xytext=(0, 1.5),
-                textcoords="offset points",
-                ha="center",
-                fontsize=7,
-                color=INK,
-            )
-    ax.annotate(
-        "share of the draws",
-        (_widest_gap(weight), floor),
-        xytext=(0, 3),
-        textcoords="offset points",
-        ha="center",
-        fontsize=7.5,
-        color=FAINT,
-    )
+            label(ax, f"{100 * s:.0f}%", (w, floor + s * height), (0, 1.5), ha="center", fontsize=7, color=INK)
+    gap = (_widest_gap(weight), floor)
+    label(ax, "share of the draws", gap, (0, 3), ha="center", fontsize=7.5, color=FAINT)
     for x, y, side in ((0.0, 0.0, "left"), (1.0, ends.value, "right")):
-        label = "0" if x == 0 else f"{ends.value:.{min(ends.decimals, 2)}f}"
-        ax.annotate(
-            label,
-            (x, y),
-            xytext=(7 if side == "left" else -7, -11 if (ends.value > 0) == (x == 0) else 6),
-            textcoords="offset points",
-            ha=side,
-            color=INK,
-            fontweight="bold",
-        )
+        text = "0" if x == 0 else f"{ends.value:.{min(ends.decimals, 2)}f}"
+        shift = (7 if side == "left" else -7, -11 if (ends.value > 0) == (x == 0) else 6)
+        label(ax, text, (x, y), shift, ha=side, color=INK, fontweight="bold")
     ax.set_xlim(-0.09, 1.09)
     ax.set_xticks([0, 0.25, 0.5, 0.75, 1])
     ax.set_xlabel(f"α:  0 is {shortened(record.second)},  1 is {shortened(record.first)}")
@@ -151,11 +129,11 @@ def trace(result: Comparison, first: str | None = None, second: str | None = Non
     """ln B from the first n draws, with bands of one and two errors; the second estimator dashed, the target dotted."""
     if len(result.names) > 1:
         first, second = result.pair(first, second)
-        label = f"ln B({shortened(first)} : {shortened(second)})"
+        what = f"ln B({shortened(first)} : {shortened(second)})"
         signs, final = result.path(first, second), result.log_bayes_factor(first, second)
     else:
         (first,) = result.names
-        label, final = f"ln Z({shortened(first)})", result.log_evidence(first)
+        what, final = f"ln Z({shortened(first)})", result.log_evidence(first)
         signs = [1.0 if edge.first == first else -1.0 for edge in result.edges]
     used = [(edge, sign) for edge, sign in zip(result.edges, signs or [], strict=False) if sign]
     fractions = np.geomspace(0.12, 1.0, 14)
@@ -177,7 +155,7 @@ def trace(result: Comparison, first: str | None = None, second: str | None = Non
     low, high = draws[0], draws[-1]
     ax.set_xlim(low * 0.95, high)
     ticks = np.unique(np.round(np.geomspace(low, high, 5), -max(int(np.floor(np.log10(low))) - 1, 0)).astype(int))
-    ax.set_xticks(ticks, [f"{t:,}".replace(",", " ") for t in ticks])
+    ax.set_xticks(ticks, [thousands(t) for t in ticks])
     ax.minorticks_off()
     labels = [(high, value[-1], "Rao-Blackwell ± 1σ, 2σ", shade)]
     if chain is None:
@@ -186,9 +164,9 @@ def trace(result: Comparison, first: str | None = None, second: str | None = Non
         labels.append((high, final.value + target, f"target ± {target:g}", FAINT))
     end_labels(ax, labels)
     ax.set_xlabel("draws used")
-    ax.set_ylabel(label)
+    ax.set_ylabel(what)
     ax.ticklabel_format(axis="y", useOffset=False)
-    ax.set_title(f"{label} = {shown(final)}")
+    ax.set_title(f"{what} = {shown(final)}")
     stamp(ax, result.verdict.level)
     return ax
 
@@ -243,10 +221,8 @@ def crossings(result: Comparison, edge: int = 0, *, ax: Axes) -> Axes:
     ax.set_ylabel("chain")
     ax.set_yticks(sorted({1, chains // 2, chains} - {0}))
     for y, name, shade in ((0.25, first, ends[1]), (0.75, second, ends[0])):
-        ax.annotate(
-            f"■ {shortened(name, 18)}", (right, 0.5 + y * chains), xytext=(5, 0), textcoords="offset points",
-            color=shade, va="center", fontsize=8, annotation_clip=False,
-        )  # fmt: skip
+        looks = {"color": shade, "va": "center", "fontsize": 8, "annotation_clip": False}
+        label(ax, f"■ {shortened(name, 18)}", (right, 0.5 + y * chains), (5, 0), **looks)
     ax.set_title(f"{report.get('crossings', float('nan')):.0f} crossings in {chains} chains")
     stamp(ax, result.verdict.level)
     return ax

@@ -6,7 +6,7 @@ import math
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from markupsafe import escape
@@ -55,17 +55,16 @@ class Cells:
     left: frozenset[int] = frozenset({0})
     note: str = ""
 
-    def text(self, indent: str = "") -> str:
+    def text(self) -> str:
         """Aligned columns of plain text."""
         widths = [max(len(row[i]) for row in (self.header, *self.rows)) for i in range(len(self.header))]
         lines = [
-            indent
-            + "  ".join(
+            "  ".join(
                 f"{c:<{w}}" if i in self.left else f"{c:>{w}}" for i, (c, w) in enumerate(zip(row, widths, strict=True))
             ).rstrip()
             for row in (self.header, *self.rows)
         ]
-        return "\n".join(lines + ([f"{indent}{self.note}"] if self.note else []))
+        return "\n".join(lines + ([self.note] if self.note else []))
 
     def __str__(self) -> str:
         return self.text()
@@ -172,18 +171,16 @@ def prior_cells(result: Comparison) -> Cells:
 
 def parameter_cells(result: Comparison, most: int = 40) -> Cells:
     """Posterior mean and standard deviation of every scalar, model by model, and averaged over models."""
-    labels = list(dict.fromkeys((p, index) for n in result.names for p, index in scalars(result, n)))
+    labels = list(dict.fromkeys((p, index) for n in result.names for p, index in scalars(result.posteriors[n])))
     rows = []
     for parameter, index in labels[:most]:
         cells = []
         for name in result.names:
             posterior = result.posteriors[name]
-            if parameter in posterior.parameters and index in [i for p, i in scalars(result, name) if p == parameter]:
-                cells.append(
-                    mean_and_sd(float(posterior.mean(parameter)[index]), float(posterior.sd(parameter)[index]))
-                )
-            else:
+            if (parameter, index) not in scalars(posterior):
                 cells.append("–")
+                continue
+            cells.append(mean_and_sd(float(posterior.mean(parameter)[index]), float(posterior.sd(parameter)[index])))
         rows.append((scalar_label(parameter, index), *cells))
     note = f"{len(labels) - most} more are not shown." if len(labels) > most else ""
     return Cells(("parameter (mean ± sd)", *result.names), tuple(rows), note=note)
@@ -194,7 +191,7 @@ def summary_cells(result: Comparison) -> Cells:
     rows = []
     for name in result.ranking:
         posterior = result.posteriors[name]
-        for parameter, index in scalars(result, name):
+        for parameter, index in scalars(posterior):
             mean, error, sd = (
                 float(moment(parameter)[index]) for moment in (posterior.mean, posterior.mean_error, posterior.sd)
             )
@@ -207,16 +204,15 @@ def summary_cells(result: Comparison) -> Cells:
     return Cells(header, tuple(rows), left=frozenset({0, 1, len(header) - 1}), note=note)
 
 
-def scalars(result: Comparison, name: str) -> list[tuple[str, tuple[int, ...]]]:
+def scalars(posterior: ModelPosterior) -> list[tuple[str, tuple[int, ...]]]:
     """(parameter, index) of each number in a model's parameters; the index of a scalar is ()."""
-    shapes = {p: v.shape[1:] for p, v in result.posteriors[name].parameters.items()}
-    return [(p, tuple(int(i) for i in index)) for p, shape in shapes.items() for index in np.ndindex(*shape)]
+    return [(p, index) for p, values in posterior.parameters.items() for index in np.ndindex(*values.shape[1:])]
 
 
 def scalar_values(posterior: ModelPosterior, parameter: str, index: tuple[int, ...]) -> np.ndarray:
     """(n,): the draws of one number."""
-    values = posterior.parameters[parameter]
-    return values.reshape(len(values), -1)[:, np.ravel_multi_index(index, values.shape[1:]) if index else 0]
+    values: Any = posterior.parameters[parameter]
+    return values[:, *index]
 
 
 def scalar_label(parameter: str, index: tuple[int, ...]) -> str:

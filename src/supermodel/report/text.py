@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from supermodel.report.numbers import as_ratio, duration, mean_and_sd, probability, shown
+from supermodel.report.numbers import as_ratio, duration, mean_and_sd, probability, shown, thousands
 from supermodel.report.tables import Cells, scalar_label, scalar_values, scalars, weighted_quantiles
 
 if TYPE_CHECKING:
@@ -25,25 +25,28 @@ WORDS = {
 
 def text(result: Comparison) -> str:
     """What `print(result)` shows."""
-    parts = [headline(result), indented(str(result.table()))]
+    parts = [headline(result), textwrap.indent(str(result.table()), "  ")]
     marginals = parameters(result)
     if marginals is not None:
-        parts.append(indented(marginals.text()))
+        parts.append(textwrap.indent(marginals.text(), "  "))
     return "\n\n".join([*parts, verdict(result), provenance(result)])
 
 
 def headline(result: Comparison, scale="trotta") -> str:
     """The number with both names, and what it means."""
+    number, meaning, odds = told(result, scale)
+    mark = "" if result.verdict.level == "ok" else f"   [{result.verdict.level.upper()}]"
+    words = textwrap.wrap(meaning, WIDTH - 2, initial_indent="  ", subsequent_indent="  ")
+    return "\n".join([number + mark, *words, *([f"  {odds}"] if odds else [])])
+
+
+def told(result: Comparison, scale="trotta") -> tuple[str, str, str]:
+    """The number, what it means, and B with the probability; empty where there is nothing to say, or it is not to be used."""
     if len(result.names) == 1:
-        (name,) = result.names
-        number = f"ln Z({name}) = {shown(result.log_evidence(name))}"
-        return number + (f"   [{result.verdict.level.upper()}]" if result.verdict.level != "ok" else "")
+        return f"ln Z({result.best}) = {shown(result.log_evidence(result.best))}", "", ""
     said = result.interpret(scale=scale)
-    mark = "" if said.level == "ok" else f"   [{result.verdict.level.upper()}]"
-    lines = [said.headline + mark, *textwrap.wrap(said.meaning, WIDTH - 2, initial_indent="  ", subsequent_indent="  ")]
-    if result.verdict.is_reliable:
-        lines.append("  " + odds_sentence(result, said.first, said.second))
-    return "\n".join(lines)
+    odds = odds_sentence(result, said.first, said.second) if result.verdict.is_reliable else ""
+    return said.headline, said.meaning, odds
 
 
 def odds_sentence(result: Comparison, first: str, second: str) -> str:
@@ -74,9 +77,9 @@ def provenance(result: Comparison) -> str:
     """Cost, seed, versions and fingerprints, in one line or two."""
     calls = result.evaluations.get("likelihood", 0)
     gradients = result.evaluations.get("gradient", 0)
-    cost = f"{calls:,} likelihood calls".replace(",", " ")
+    cost = f"{thousands(calls)} likelihood calls"
     if gradients:
-        cost += f" ({gradients:,} with gradient)".replace(",", " ")
+        cost += f" ({thousands(gradients)} with gradient)"
     if np.isfinite(result.seconds):
         cost += f" in {duration(result.seconds)}"
     made = f"seed {result.seed} · supermodel {result.versions.get('supermodel', '?')} · schema {result.schema}"
@@ -91,7 +94,7 @@ def parameters(result: Comparison) -> Cells | None:
         if name not in result.posteriors:
             continue
         posterior = result.posteriors[name]
-        for parameter, index in scalars(result, name):
+        for parameter, index in scalars(posterior):
             values = scalar_values(posterior, parameter, index)
             numbers = mean_and_sd(float(posterior.mean(parameter)[index]), float(posterior.sd(parameter)[index]))
             prior = getattr(result.priors.get(name, {}).get(parameter), "description", "")
@@ -111,8 +114,3 @@ def marginal(posterior: ModelPosterior, values: np.ndarray, bins: int = 16) -> t
     counts, _ = np.histogram(values, bins=bins, range=(low, high), weights=posterior.weights)
     heights = np.ceil(counts / counts.max() * (len(BLOCKS) - 1)).astype(int)
     return f"{q5:.4g}", "".join(BLOCKS[h] for h in heights), f"{q95:.4g}"
-
-
-def indented(block: str, by: str = "  ") -> str:
-    """Shift a block of text to the right."""
-    return textwrap.indent(block, by)

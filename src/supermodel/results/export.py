@@ -11,6 +11,7 @@ import numpy as np
 
 from supermodel.errors import SupermodelError
 from supermodel.estimation.estimate import Estimate
+from supermodel.report.tables import scalar_label, scalar_values, scalars
 
 if TYPE_CHECKING:
     from supermodel.results.comparison import Comparison
@@ -38,12 +39,12 @@ def plain(value: Any) -> Any:
     return str(value)
 
 
-def _finite(value: Any) -> Any:
+def finite(value: Any) -> Any:
     """NaN and infinities as None: JSON has no word for them."""
     if isinstance(value, dict):
-        return {k: _finite(v) for k, v in value.items()}
+        return {k: finite(v) for k, v in value.items()}
     if isinstance(value, list):
-        return [_finite(v) for v in value]
+        return [finite(v) for v in value]
     return None if isinstance(value, float) and not math.isfinite(value) else value
 
 
@@ -81,7 +82,7 @@ def asdict(result: Comparison) -> dict[str, Any]:
         "versions": plain(result.versions),
         "fingerprints": plain(result.fingerprints),
     }
-    return _finite(content)
+    return finite(content)
 
 
 def _chosen(result: Comparison, model: str | None) -> ModelPosterior:
@@ -90,12 +91,7 @@ def _chosen(result: Comparison, model: str | None) -> ModelPosterior:
 
 def columns_of(posterior: ModelPosterior) -> dict[str, np.ndarray]:
     """One column per number: `beta[0]`, `beta[1]`, ..."""
-    columns = {}
-    for name, values in posterior.parameters.items():
-        for index in np.ndindex(*values.shape[1:]):
-            label = name + (f"[{','.join(map(str, index))}]" if index else "")
-            columns[label] = values[(slice(None), *index)]
-    return columns
+    return {scalar_label(*scalar): scalar_values(posterior, *scalar) for scalar in scalars(posterior)}
 
 
 def to_dataframe(result: Comparison, model: str | None = None) -> Any:

@@ -95,15 +95,16 @@ def is_cut_off(old: Any, new: Any, values: np.ndarray, weights: np.ndarray) -> b
     if values.ndim != 1 or not isinstance(old, Bijected) or not isinstance(new, Bijected):
         return False
     ends = (*edges(old), *edges(new))
-    if _leans(*ends, values, weights):
+    if _leans(ends, values, weights):
         return True
     if not 0 < ends[0] < ends[1] < np.inf:
         return False
     with np.errstate(divide="ignore"):  # between positive edges a posterior may be near one in the logarithm only
-        return _leans(*np.log(np.maximum(ends, 0.0)), np.log(values), weights)
+        return _leans(np.log(np.maximum(ends, 0.0)), np.log(values), weights)
 
 
-def _leans(low, high, new_low, new_high, values: np.ndarray, weights: np.ndarray) -> bool:
+def _leans(ends: Any, values: np.ndarray, weights: np.ndarray) -> bool:
+    low, high, new_low, new_high = ends
     if np.isfinite(low) and np.isfinite(high):
         reach = 0.02 * (high - low)
     else:

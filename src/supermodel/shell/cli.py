@@ -292,18 +292,9 @@ def _print(result: Comparison, as_json: bool) -> None:
 def _dump(value: Any) -> None:
     import json
 
-    import numpy as np
+    from supermodel.results.export import finite, plain
 
-    def plain(item: Any) -> Any:
-        if isinstance(item, dict):
-            return {key: plain(inner) for key, inner in item.items()}
-        if isinstance(item, list | tuple | np.ndarray):
-            return [plain(inner) for inner in item]
-        if isinstance(item, float | np.floating):
-            return float(item) if np.isfinite(item) else None
-        return item
-
-    print(json.dumps(plain(value), indent=2, allow_nan=False, ensure_ascii=False))
+    print(json.dumps(finite(plain(value)), indent=2, allow_nan=False, ensure_ascii=False))
 
 
 if __name__ == "__main__":
