@@ -10,10 +10,12 @@ import time
 
 import numpy as np
 import pytest
+from scipy import stats
 
 import supermodel as sm
 from engine_problems import gamma_rates
 from supermodel.errors import StorageError
+from supermodel.results.storage import load_arrays, save_arrays
 
 OPTIONS = {"seed": 2, "target_error": 0.008, "progress": False}
 
@@ -136,3 +138,24 @@ def test_a_tighter_target_continues(checkpoint):
     assert finer.log_bayes_factor("separate", "pooled").error <= 0.002
     assert finer.evaluations["likelihood"] > wider.evaluations["likelihood"]
     assert np.isfinite(finer.log_evidence("pooled").value)
+
+
+def test_roughness_is_kept_and_may_be_missing_from_an_older_file(tmp_path):
+    """A run that ends early and goes on has the error of one that did not; without the field it is not looked at again."""
+    separate = sm.Model(dict.fromkeys("ab", stats.norm(0, 1)), rounded, vectorized=True)
+    models = {"rough": separate, "lone": sm.Model({"a": stats.norm(0, 1)}, rounded, vectorized=True)}
+    path, options = tmp_path / "run.nc", {"seed": 1, "progress": False}
+    whole = sm.compare(models, target_error=0.01, **options).log_bayes_factor(*models)
+    sm.compare(models, target_error=0.05, checkpoint=path, **options)
+    groups, attrs = load_arrays(path)
+    assert all(row["roughness"][0] > 0.001 for row in attrs["pilots"])
+    resumed = sm.compare(models, target_error=0.01, checkpoint=path, **options).log_bayes_factor(*models)
+    assert resumed == whole and whole.error > 0.01
+    older = [{key: value for key, value in row.items() if key != "roughness"} for row in attrs["pilots"]]
+    kept = {key: value for key, value in attrs.items() if key != "format"} | {"pilots": older}
+    save_arrays(path, groups, kept)
+    assert sm.compare(models, target_error=0.01, checkpoint=path, **options).log_bayes_factor(*models).error < 0.01
+
+
+def rounded(p):
+    return sum(np.round(stats.norm.logpdf(0.7, x, 0.5), 1) for x in p.values())

@@ -8,6 +8,8 @@ import pytest
 from engine_problems import good_report, made_run
 from supermodel.engine.judge import ENDINGS, judge
 from supermodel.engine.policy import AGREE_ERRORS, AGREE_NATS, DISAGREE_ERRORS
+from supermodel.engine.roughness import Roughness
+from supermodel.models.rounding import REPEATS
 
 TRUTH, ERROR = 3.0, 0.1  # what every look gives, with its error
 
@@ -124,3 +126,50 @@ def test_a_run_that_ended_before_anything_was_weighed_fails(ended, code):
     run = made_run({(0, None): None, (1, None): good_report(1.0)}, {0: [(TRUTH, ERROR)]}, ended=ended)
     assert levels(run) == ("fail", [code])
     assert run.evidences().log_evidence("m0").value == TRUTH
+
+
+def rough(error=0.02, **planted):
+    """Two good edges; the first model as rough as planted."""
+    run = made_run({(0, None): good_report(3.0, error), (1, None): good_report(1.0, error)})
+    run.pilots[0].roughness = Roughness(**planted)
+    return run
+
+
+SHIFTED = tuple(0.3 * (-1) ** i for i in range(REPEATS))
+
+
+@pytest.mark.parametrize(
+    "planted, expected",
+    [
+        ({"noise": 0.001}, ("ok", [])),  # adds nothing to an error of 0.02
+        ({"noise": 0.01}, ("ok", ["rough"])),
+        ({"noise": 0.01, "scale": 1e7}, ("ok", [])),  # the rounding of doubles
+        ({"noise": 0.2}, ("caution", ["rough"])),  # above the target
+        ({"noise": 1.1}, ("fail", ["rough"])),
+        ({"noise": 0.001, "is_stochastic": True}, ("caution", ["rough"])),
+        ({"noise": 1.1, "is_stochastic": True}, ("fail", ["rough"])),
+        ({"shifts": (0.01,) * REPEATS}, ("ok", ["float32"])),
+        ({"shifts": (1e-4,) * REPEATS}, ("ok", [])),
+        ({"shifts": SHIFTED}, ("caution", ["float32"])),
+        ({"shifts": SHIFTED, "noise": 0.5}, ("caution", ["float32"])),  # which single precision explains
+        ({"shifts": (0.01,) * REPEATS, "noise": 0.5}, ("caution", ["rough"])),  # which it does not
+    ],
+)
+def test_roughness_is_told_where_it_shows(planted, expected):
+    assert levels(rough(**planted)) == expected
+    lone = made_run({(0, None): good_report(3.0)})
+    lone.pilots[0].roughness = Roughness(**planted)
+    assert levels(lone) == expected
+
+
+def test_what_two_models_have_in_common_is_no_fault_of_their_bayes_factor():
+    run = rough(shifts=SHIFTED)
+    run.pilots[1].roughness = Roughness(shifts=SHIFTED)
+    assert levels(run) == ("ok", [])
+    assert run.evidences().log_evidence("m0").error > 0.3 > 10 * run.evidences().log_bayes_factor("m0", "m1").error
+
+
+def test_roughness_is_in_the_error_and_not_in_the_stopping():
+    run = rough(noise=0.3)
+    assert run.evidences().log_bayes_factor("m0", "m1").error == pytest.approx(math.hypot(0.3, 0.02 * math.sqrt(2)))
+    assert run._difference(0, 1).error == pytest.approx(0.02 * math.sqrt(2))

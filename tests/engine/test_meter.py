@@ -79,3 +79,10 @@ def test_each_check_is_told():
     counter.check()
     counter.check(5)
     assert len(told) == 2
+
+
+def test_what_is_worth_a_share_of_the_budget():
+    assert meter().affords(100, 0.01) and not meter(most=1000).affords(11, 0.01) and meter(most=1000).affords(10, 0.01)
+    slow = meter(seconds=100.0)
+    slow.evaluations, slow.seconds_calling = 10, 5.0
+    assert slow.affords(1, 0.01) and not slow.affords(3, 0.01)

@@ -20,6 +20,7 @@ from supermodel.engine.explore import Look, Pilot
 from supermodel.engine.kernels import KERNELS, State, Tuning
 from supermodel.engine.network import joined
 from supermodel.engine.policy import CHAINS
+from supermodel.engine.roughness import Roughness
 from supermodel.engine.run import Arm, Run, canonical
 from supermodel.engine.rungs import Gap
 from supermodel.errors import StorageError
@@ -85,6 +86,7 @@ def _pilot_attributes(p: Pilot) -> dict[str, Any]:
         "is_agreed": bool(p.is_agreed),
         "step": float(p.step),
         "acceptance": float(p.acceptance),
+        "roughness": list(p.roughness),
     }
 
 
@@ -96,7 +98,7 @@ def _restored_pilot(joint: Joint, g: dict[str, np.ndarray], row: dict[str, Any])
     looks = [Look(*look) for look in row["looks"]]
     return Pilot(
         joint, warp, reference, g["points"], g["log_joint"], row["spread"], looks, row["is_agreed"], row["step"],
-        row["acceptance"],
+        row["acceptance"], Roughness.of(row.get("roughness", ())),
     )  # fmt: skip
 
 

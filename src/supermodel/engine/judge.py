@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 import numpy as np
 
 from supermodel.engine.explore import Look
 from supermodel.engine.goals import Goals
 from supermodel.engine.policy import AGREE_ERRORS, AGREE_NATS, DISAGREE_ERRORS
+from supermodel.engine.roughness import Roughness
 from supermodel.engine.run import Run
 from supermodel.estimation.estimate import UNKNOWN, Estimate, Evidences
 from supermodel.verdict.rules import Finding, findings
@@ -39,7 +42,9 @@ def judge(run: Run) -> Verdict:
             # An edge that serves the absolute evidences only cannot spoil a Bayes factor, unless it tells of a model
             # whose posterior was not found: every edge of that model stands on the same exploration.
             found.append((level if run.matters(arm) or reason.code in SPOILS else "caution", reason))
-    return worst(found + _looks(run) + ending(run.ended, run.evidences(), run.goals))
+    rough = {pilot.name: pilot.roughness for pilot in run.pilots}
+    found += _looks(run) + neighbours(rough, run.evidences(), run.goals)
+    return worst(found + ending(run.ended, run.evidences(), run.goals))
 
 
 def _looks(run: Run) -> list[Finding]:
@@ -68,6 +73,39 @@ def _joint_error(look: Look, final: Estimate) -> float:
 
 ONE_LOOK = "the budget had room for one look at {!r} only: what it missed, no other could tell."
 NO_LOOK = "the chains that explored {!r} from different starts did not meet: a part of its posterior may be missed."
+
+
+TOLD = 0.1  # share of an error that roughness has, from which on it is worth a word: below, it adds half a percent
+NOISY = 1.0  # nats of noise: chains then walk on the noise, not on the likelihood
+SINGLE = (
+    "model {!r} holds numbers of single precision (float32), which leave its ln Z unsure by {:.1g} nats. Call "
+    "jax.config.update('jax_enable_x64', True) before the arrays are made, or pass NumPy arrays as data=."
+)
+ROUGH = (
+    "ln L of {!r} scatters by {:.2g} nats between neighbouring points, and no error can be smaller. Compute it in "
+    "double precision, or tighten the tolerance of its solver."
+)
+STOCHASTIC = (
+    "ln L of {!r} has two values at one point, and scatters by {:.2g} nats: on average it is too high by half the "
+    "square of that. Fix its random numbers."
+)
+
+
+def neighbours(found: Mapping[str, Roughness], evidences: Evidences, goals: Goals) -> list[Finding]:
+    """What is to be said of likelihoods that are rough, where a Bayes factor (or a lone evidence) can tell."""
+    told: list[Finding] = []
+    for name, rough in found.items():
+        errors = [(rough.between(found[b]), evidences.log_bayes_factor(name, b).error) for b in found if b != name]
+        errors = errors or [(rough.floor, evidences.log_evidence(name).error)]
+        matters = any(part > TOLD * whole for part, whole in errors)
+        level = "caution" if max(part for part, _ in errors) > goals.target_error else "ok"
+        if rough.is_rough and (matters or rough.is_stochastic):
+            level = "fail" if rough.noise > NOISY else "caution" if rough.is_stochastic else level
+            sentence = STOCHASTIC if rough.is_stochastic else ROUGH
+            told.append((level, Reason("rough", sentence.format(name, rough.noise))))
+        elif rough.single > 0 and matters:
+            told.append((level, Reason("float32", SINGLE.format(name, rough.floor))))
+    return told
 
 
 def ending(ended: str, evidences: Evidences, goals: Goals) -> list[Finding]:

@@ -55,6 +55,12 @@ class Meter:
         finally:
             self.allowance = self.until = np.inf
 
+    def affords(self, n: int, share: float) -> bool:
+        """Whether `n` evaluations cost no more than a share of the evaluations, and of the time, that are left."""
+        each = self.seconds_calling / max(self.evaluations, 1)
+        left = (self.goals.max_seconds or np.inf) - (time.monotonic() - self.began)
+        return n <= share * self.room and n * each <= share * left
+
     def count(self, n: int, gradients: int = 0) -> None:
         """Note `n` evaluations, `gradients` of them with gradient."""
         self.evaluations += n

@@ -103,6 +103,13 @@ EFFORTS = {
 EXPLORING = 0.5  # share of a limited budget that exploration may spend: the ladder needs the rest
 TYPICAL = 9000  # evaluations that exploration of one model takes at the default effort, about
 
+# -- roughness --------------------------------------------------------------------------------------------------------
+
+LINES = 5  # short lines on which neighbours are looked at: their median stands a step that two of them cross
+ON_LINE = 7  # new points on each line: with their middle three more than a quartic takes; 46 calls of a model in all
+LINE = 0.03  # widths of the posterior: half a line at most
+SMALL_SHARE = 0.02  # of what is left of the budget: looking at neighbours may cost no more
+
 # -- cycles -----------------------------------------------------------------------------------------------------------
 
 CLOSING_ERROR = 0.06  # nats: how well the way through the reference must be known before it can vouch for a direct edge

@@ -9,16 +9,21 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
 
 from supermodel.embedding.coordinate import Hats
 from supermodel.embedding.supermodel import Supermodel
+from supermodel.embedding.warp import identity as no_warp
 from supermodel.engine.checkpoint import check_densities, identity, read
 from supermodel.engine.goals import Goals
-from supermodel.engine.judge import ending
+from supermodel.engine.judge import ending, neighbours
+from supermodel.engine.meter import Meter
+from supermodel.engine.roughness import Roughness, covariance, roughness
+from supermodel.engine.whiten import by_moments
+from supermodel.estimation.conditional import weights_of
 from supermodel.estimation.estimate import Evidences
 from supermodel.jax_scope import in_float64
 from supermodel.results.record import ChainRecord
@@ -35,6 +40,7 @@ CHAINS, THIN = 64, 10
 BLOCK = 100  # records of a compiled call: budgets and Ctrl-C are heeded between blocks
 FIRST = 500  # records of each chain before the first look
 LONGEST = 32_000  # records of each chain: a chain that has not settled by then will not
+NEAR = 64  # draws at least, of those where a model has most of the weight, near which its likelihood is looked at
 TRIED = 2  # points at which the densities are tried again when a run is resumed
 
 
@@ -54,6 +60,8 @@ class Recipe:
     began: float = field(default_factory=time.monotonic)
     ended: str = ""  # why the run ended: "target", "decided", "length", ...
     report: Any = None  # a Report, as soon as there are draws
+    roughness: dict[str, Roughness] = field(default_factory=dict)  # of every model, at the end
+    near: int = 0  # evaluations that looking at neighbours took
 
     gradients = 0  # Metropolis needs none
 
@@ -82,11 +90,26 @@ class Recipe:
                     self._look()
                 if not self.ended:
                     self._advance(max(FIRST, self.chain.n_draws // 2))
+            if self.ended in ("target", "decided", "length"):  # by a look, and with a budget left
+                self._look_near()
         except KeyboardInterrupt:
             if self.chain.n_draws < 4:
                 raise  # nothing to show yet
             self.ended = "interrupted"
         self._look()
+
+    def _look_near(self) -> None:
+        """How rough each likelihood is, near the draws at which its model has most of the weight."""
+        meter, weights = Meter(self.goals, self.executor), weights_of(self.draws).reshape(-1, len(self.models))
+        meter.began, meter.evaluations = self.began, self.chain.evaluations
+        points = self.draws.position.reshape(len(weights), -1)
+        for k, joint in enumerate(self.supermodel.joints):
+            most = np.argsort(weights[:, k], kind="stable")[-max(NEAR, len(weights) // 20) :]
+            x = points[most][:, self.supermodel.places[k]]
+            warp = by_moments(x) if joint.dimension else no_warp(0)
+            rng = np.random.default_rng([self.seed, k, 777])
+            self.roughness[joint.name] = roughness(joint, x, warp, rng, meter)
+        self.near = meter.evaluations - self.chain.evaluations
 
     def _advance(self, n: int) -> None:
         until = min(self.chain.n_draws + n, LONGEST)
@@ -124,13 +147,18 @@ class Recipe:
 
     @property
     def evaluations(self) -> int:
-        return self.chain.evaluations
+        return self.chain.evaluations + self.near
 
     def evidences(self) -> Evidences:
-        return self.found
+        if not self.roughness:
+            return self.found
+        floor = covariance([self.roughness[name] for name in self.found.names])
+        return replace(self.found, covariance=self.found.covariance + floor)
 
     def verdict(self) -> Verdict:
-        return worst(findings(self.report) + ending(self.ended, self.found, self.goals))
+        found, evidences = findings(self.report), self.evidences()
+        found += neighbours(self.roughness, evidences, self.goals) if self.roughness else []
+        return worst(found + ending(self.ended, evidences, self.goals))
 
     def record(self) -> ChainRecord:
         return ChainRecord.of(self.draws, self.report)

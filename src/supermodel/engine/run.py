@@ -37,6 +37,7 @@ from supermodel.engine.policy import (
     TYPICAL,
     Effort,
 )  # fmt: skip
+from supermodel.engine.roughness import covariance, roughness
 from supermodel.engine.rungs import Gap, place, rebalance
 from supermodel.estimation.estimate import UNKNOWN, Estimate, Evidences
 from supermodel.estimation.mbar import multistate
@@ -119,6 +120,8 @@ class Run:
                 each = EXPLORING / len(self.probes)
                 with self.meter.share(each / (1 - stream * each)):  # equal parts of what there was at first
                     self.pilots.append(explore(joint, known, self.seed, stream, self.meter, effort))
+                pilot, rng = self.pilots[-1], np.random.default_rng([self.seed, stream, 777])
+                pilot.roughness = roughness(joint, pilot.points, pilot.warp, rng, self.meter)
                 self._keep()
         if not self.arms:
             edges = enumerate(self._tree())
@@ -247,6 +250,8 @@ class Run:
                 break
             arm.edge.blocks.append(arm.edge.advance(self.seed, min(STEPS, most_steps), arm.tuning))
             most_steps -= STEPS
+        if not arm.edge.blocks:  # the budget ends between two edges
+            raise Spent("max_evaluations")
         arm.report = examine(arm.edge.draws(arm.tuning))
 
     # -- cycles ---------------------------------------------------------------------------------------------------
@@ -367,7 +372,9 @@ class Run:
         values = np.array([0.0 if r is None else r.value for r in used])
         # An infinite error (a limit) is written as one beyond all use: it must cancel in pairs that do not rest on it.
         variances = np.array([0.0 if r is None else min(r.error, UNKNOWN) ** 2 for r in used])
-        return Evidences(tuple(self.models), table @ np.nan_to_num(values), (table * variances) @ table.T, True)
+        sampled = (table * variances) @ table.T
+        floor = covariance([self.pilots[i].roughness for i in order])
+        return Evidences(tuple(self.models), table @ np.nan_to_num(values), sampled + floor, True)
 
     def _rough(self) -> Evidences:
         """What the looks, or the prior draws alone, say: the answer of a run that ended before its edges were sampled."""

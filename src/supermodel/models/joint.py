@@ -11,6 +11,7 @@ import numpy as np
 from supermodel.errors import ModelError, SupermodelError
 from supermodel.jax_scope import in_float64
 from supermodel.models.model import Model
+from supermodel.models.rounding import shifts
 
 
 class Joint:
@@ -44,25 +45,37 @@ class Joint:
     @cached_property
     def is_traceable(self) -> bool:
         """Whether JAX can trace the likelihood, found out by trying; a wrong shape is an error at once."""
-        return self._traced_shape is not None
+        return self._trace is not None
 
     @cached_property
     @in_float64
-    def _traced_shape(self) -> tuple[int, ...] | None:
-        import jax
-
+    def _trace(self) -> Any:
+        """The likelihood as a jaxpr, or None."""
         try:
-            traced = jax.eval_shape(self.log_likelihood, jax.ShapeDtypeStruct((self.dimension,), float))
+            traced = self._traced(self.log_likelihood)
         except SupermodelError:
             raise  # our own refusals (a missing column, a wrong shape) are no sign of plain Python
         except Exception:  # whatever a plain-Python likelihood does with a tracer; `probe` shows true mistakes
             return None
-        if traced.shape != ():
+        if traced.out_avals[0].shape != ():
             raise ModelError(
-                f"the log likelihood of model {self.name!r} returns an array of shape {traced.shape}; it must return "
-                "one number, the log of the joint density of all the data. Sum over the data."
+                f"the log likelihood of model {self.name!r} returns an array of shape {traced.out_avals[0].shape}; it must "
+                "return one number, the log of the joint density of all the data. Sum over the data."
             )
-        return traced.shape
+        return traced
+
+    def _traced(self, function: Callable[[Any], Any]) -> Any:
+        import jax
+
+        return jax.make_jaxpr(function)(jax.ShapeDtypeStruct((self.dimension,), float))
+
+    @in_float64
+    def shifts(self, points: np.ndarray) -> np.ndarray:
+        """Draws of what numbers of single precision in the likelihood or the prior may have moved ln Z by, in nats."""
+        traces = [self._trace] if self.is_traceable else []
+        if getattr(self.space, "traceable", True):
+            traces.append(self._traced(self.log_prior))
+        return shifts(traces, points, self.name)
 
     # -- many points, NumPy ---------------------------------------------------------------------------------------
 

@@ -23,6 +23,7 @@ from supermodel.errors import PriorError
 from supermodel.jax_scope import in_float64
 from supermodel.models.families import Plain, from_scipy, member_of
 from supermodel.models.numpy_twin import Twin, twin
+from supermodel.models.rounding import in_doubles
 
 LOG_ROOT_2PI = 0.5 * math.log(2 * math.pi)
 
@@ -292,6 +293,7 @@ def _from_numpyro(name: str, distribution: Any) -> Bijected:
             f"the prior of {name!r}, {type(distribution).__name__}, is discrete; parameters are sampled as continuous "
             "numbers. Sum the likelihood over its values, or make each value a model of its own."
         )
+    distribution = in_doubles(distribution)  # what was written, where it was rounded to single precision
     prior = Bijected(distribution, describe_numpyro(distribution))
     if not type(distribution).__module__.startswith("numpyro."):
         _check_normalised(name, prior)

@@ -20,6 +20,8 @@ CODES: dict[str, str] = {
     "pilot_disagrees": "The pilot's own estimate of an evidence differs from the final one.",
     "looks_disagree": "Independent explorations of a model did not find the same posterior.",
     "single_look": "The budget had room for one exploration of a model only.",
+    "float32": "A model holds numbers of single precision, and their rounding shows in the answer.",
+    "rough": "A log likelihood scatters between neighbouring points, or is random.",
     "target_not_reached": "The run ended before the error met its target.",
     "interrupted": "The run was stopped by hand or by a limit.",
     "never_visited": "A model was never visited; only a limit can be given.",

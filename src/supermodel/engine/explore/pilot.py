@@ -12,6 +12,7 @@ from supermodel.embedding.warp import Warp
 from supermodel.engine.explore.conditional import fit_conditional
 from supermodel.engine.explore.hills import Sample, fit, lottery
 from supermodel.engine.policy import DOF, FEW, FITTED, GOOD, MOST_HILLS, NEARLY_EXACT, PRIOR_SHARE, SURPRISED
+from supermodel.engine.roughness import Roughness
 from supermodel.engine.whiten import by_moments, widened
 from supermodel.models.joint import Joint
 
@@ -42,6 +43,7 @@ class Pilot:
     is_agreed: bool = True  # whether at least two looks agree with what was found in all
     step: float = 0.0  # of Hamiltonian chains, where there were any
     acceptance: float = 1.0  # of independent draws from the reference by a chain in the posterior
+    roughness: Roughness = Roughness()  # below which no error of its evidence can be believed
 
     @property
     def name(self) -> str:
