@@ -98,7 +98,7 @@ def _restored_pilot(joint: Joint, g: dict[str, np.ndarray], row: dict[str, Any])
     looks = [Look(*look) for look in row["looks"]]
     return Pilot(
         joint, warp, reference, g["points"], g["log_joint"], row["spread"], looks, row["is_agreed"], row["step"],
-        row["acceptance"], Roughness.of(row.get("roughness", ())),
+        row["acceptance"], roughness=Roughness.of(row.get("roughness", ())),
     )  # fmt: skip
 
 
