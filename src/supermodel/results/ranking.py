@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from supermodel.estimation.estimate import Estimate
+from supermodel.report.tables import Cells, ranking_cells, scalars
 
 if TYPE_CHECKING:
-    from supermodel.report.tables import Cells
     from supermodel.results.comparison import Comparison
 
 
@@ -69,8 +69,6 @@ class Ranking:
 
     def cells(self) -> Cells:
         """The table as strings."""
-        from supermodel.report.tables import ranking_cells
-
         return ranking_cells(self)
 
     def __str__(self) -> str:
@@ -121,7 +119,8 @@ def rank(result: Comparison, reference: str | None, prior_odds: Mapping[str, flo
         rows.append(
             Row(
                 place, name, evidence, result.log_bayes_factor(name, against), probabilities[name], errors[name],
-                n_parameters(posterior), fit, evidence.value - fit if evidence is not None else math.nan,
+                len(scalars(posterior)) if posterior is not None else 0,
+                fit, evidence.value - fit if evidence is not None else math.nan,
                 posterior.effective_size if posterior is not None else math.nan,
                 max((r.get("rhat", math.nan) for r in reports), default=math.nan),
                 min((r.get("crossings", math.nan) for r in reports), default=math.nan),
@@ -129,13 +128,6 @@ def rank(result: Comparison, reference: str | None, prior_odds: Mapping[str, flo
             )
         )  # fmt: skip
     return Ranking(tuple(rows), against, odds, result.verdict.level)
-
-
-def n_parameters(posterior: Any) -> int:
-    """How many numbers a model's parameters are."""
-    if posterior is None:
-        return 0
-    return int(sum(np.prod(values.shape[1:], dtype=int) for values in posterior.parameters.values()))
 
 
 def _disagreement(report: Mapping[str, float]) -> float:

@@ -25,14 +25,8 @@ class Chain:
     """`chains` chains of the sampler "metropolis" or "tempered", one record every `thin` steps."""
 
     def __init__(self, target: Target, sampler: str, seed: int, chains: int, thin: int, size: int):
-        self.target, self.sampler, self.seed, self.chains, self.thin, self.size = (
-            target,
-            sampler,
-            seed,
-            chains,
-            thin,
-            size,
-        )
+        self.target, self.sampler, self.seed = target, sampler, seed
+        self.chains, self.thin, self.size = chains, thin, size
         self.records: list[Record] = []
         self.start_evaluations = self.warmed = self.n_draws = 0
         self.state: Any = None  # until `begin` or `restore`

@@ -177,16 +177,9 @@ def _space(log_prior, sample_prior, layout: _Layout, traceable: bool, vectorized
         for n in layout.shapes
     }
     priors = {name: Site(shape, math.prod(shape), labels[name]) for name, shape in layout.shapes.items()}
-    return JointSpace(
-        priors,
-        layout.values,
-        density if traceable else lambda x: densities(np.asarray(x)[None])[0],
-        draw,
-        layout.points,
-        many_values,
-        None if traceable else densities,
-        traceable,
-    )
+    one = density if traceable else lambda x: densities(np.asarray(x)[None])[0]
+    many = None if traceable else densities
+    return JointSpace(priors, layout.values, one, draw, layout.points, many_values, many, traceable)
 
 
 # -- is it normalised? ----------------------------------------------------------------------------------------------
