@@ -104,8 +104,8 @@ def joined(parts: list[tuple[float, Hills]]) -> Hills:
     """Several sets of hills of equal `dof` under one density, with the given shares."""
     shares = np.array([share for share, _ in parts])
     logs = np.concatenate([np.log(s) + h.log_weights for s, (_, h) in zip(shares / shares.sum(), parts, strict=True)])
-    stack = [np.concatenate([getattr(h, f) for _, h in parts]) for f in ("means", "factors", "inverses")]
-    return Hills(logs, *stack, parts[0][1].dof)
+    means, factors, inverses = (np.concatenate([h[i] for _, h in parts]) for i in (1, 2, 3))
+    return Hills(logs, means, factors, inverses, parts[0][1].dof)
 
 
 class Reference(NamedTuple):

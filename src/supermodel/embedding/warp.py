@@ -81,7 +81,8 @@ class Conditional(NamedTuple):
     def _forward(self, xp, u):
         """z and the log determinant, for (n, d) points."""
         n, k = len(u), len(self.lead_location)
-        columns, log_det = [], 0.0
+        columns: list[Any] = []
+        log_det = 0.0
         for i in range(k):
             known = xp.stack([*columns, *[xp.zeros(n)] * (k - i)], axis=1)
             features = hinges(xp, known)

@@ -80,9 +80,10 @@ class Edge:
         import jax.numpy as jnp
 
         pair, kernel, n, size = self.pair, self.kernel, self.chains, len(self.pair.names)
-        reference = None if pair.reference is None else jax.tree.map(jnp.asarray, pair.reference.hills)
-        reference = None if reference is None else pair.reference._replace(
-            hills=reference._replace(dof=float(pair.reference.hills.dof)))  # fmt: skip
+        reference = pair.reference
+        if reference is not None:
+            hills = jax.tree.map(jnp.asarray, reference.hills)._replace(dof=float(reference.hills.dof))
+            reference = reference._replace(hills=hills)
 
         def values(u, warps):
             return jax.vmap(lambda v: pair.log_joints(v, warps))(u)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -134,10 +135,7 @@ class Run:
         n = int(np.clip(self.meter.room // (8 * len(joints)), 8, BATCH))
         if self.goals.max_seconds is not None and not all(joint.is_traceable for joint in joints):
             n = min(n, 16)  # of unknown cost
-        probed = [
-            (j, j.probe(np.random.default_rng(self.seed), n, lambda x, j=j: self.meter.likelihood(j, x)))
-            for j in joints
-        ]
+        probed = [(j, j.probe(np.random.default_rng(self.seed), n, partial(self.meter.likelihood, j))) for j in joints]
         # Models are taken in an order that depends on what they say, not on how they are listed or named:
         # swapping two models then flips the sign of ln B to the last bit.
         return sorted(probed, key=lambda item: (item[0].dimension, tuple(item[1][1])))
@@ -269,7 +267,8 @@ class Run:
     def _vouches(to_reference: dict[int, Arm], arm: Arm) -> bool:
         """Whether the way round goes through references that hold the prior: others may be cut off like the direct edge."""
         ends = [to_reference.get(arm.first), to_reference.get(-1 if arm.second is None else arm.second)]
-        return all(end is not None and end.edge.pair.reference.prior_share > 0 for end in ends)
+        references = [None if end is None else end.edge.pair.reference for end in ends]
+        return all(reference is not None and reference.prior_share > 0 for reference in references)
 
     def _close_cycles(self) -> None:
         """A direct edge that disagrees with the way through the reference is not used: the reference holds the prior."""

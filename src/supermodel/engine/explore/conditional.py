@@ -43,8 +43,10 @@ def fit_conditional(x: np.ndarray, weight: np.ndarray, rng: np.random.Generator)
     centred = left - weight @ left
     covariance = (weight[:, None] * centred).T @ centred
     covariance = (1 - share) * covariance + share * np.diag(np.diagonal(covariance))
-    coefficients = [np.stack([pair[c] for pair in pairs]) for pairs in (lead, rest) for c in (0, 1)]
-    return Conditional(order, mean, scale, *coefficients, lifted_cholesky(covariance))
+    lead_at, lead_by, rest_at, rest_by = (
+        np.stack([pair[c] for pair in pairs]) for pairs in (lead, rest) for c in (0, 1)
+    )
+    return Conditional(order, mean, scale, lead_at, lead_by, rest_at, rest_by, lifted_cholesky(covariance))
 
 
 def _before(z: np.ndarray, i: int, k: int) -> np.ndarray:
@@ -59,7 +61,7 @@ def _clipped(log_scale: np.ndarray) -> np.ndarray:
 def _leaders(z: np.ndarray, weight: np.ndarray, rng: np.random.Generator) -> list[int]:
     """Greedy: the coordinate whose hinges explain the others best, as long as held-out draws gain from it."""
     n, d = z.shape
-    train = rng.random(n) < 0.5
+    train = np.asarray(rng.random(n) < 0.5)
     if min(train.sum(), (~train).sum()) < 8 * (1 + len(KNOTS)):
         return []
     chosen: list[int] = []

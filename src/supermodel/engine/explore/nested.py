@@ -59,7 +59,7 @@ def nested_slices(joint: Joint, meter: Meter, rng: np.random.Generator, live: in
     points, values, weights, unsure = (np.concatenate(column) for column in zip(*dead, rest, strict=True))
     total = float(log_sum(weights))
     # The variance of the log volume where the evidence is: about H / live, and more where a plateau went at once.
-    error = np.sqrt(max(np.exp(weights - total) @ unsure, 0.1 / live))
+    error = np.sqrt(max(float(np.exp(weights - total) @ unsure), 0.1 / live))
     return Nested(points, values, weights, total, float(error))
 
 
