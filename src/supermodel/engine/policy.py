@@ -56,6 +56,7 @@ AGREE_ERRORS, AGREE_NATS = (
     0.25,
 )  # two looks agree within this many errors plus this many nats (adaptive weights are
 # biased low by about a tenth of a nat in ten dimensions)
+VAGUE = 1.0  # nats of error from which a look vouches for nothing
 DISAGREE_ERRORS = 6.0  # the answer is not to be used where every look is further from it than this
 ENOUGH = 120  # effective draws that a look must rest on
 MOST_HILLS = 32  # of a reference

@@ -31,6 +31,7 @@ from supermodel.engine.policy import (
     MOST_HILLS,
     SIMPLE,
     UNSEEN,
+    VAGUE,
     Effort,
 )  # fmt: skip
 from supermodel.engine.whiten import by_scores, spread
@@ -76,8 +77,9 @@ class Explorer:
                 merged = self._merged()
                 if not np.isfinite(merged.log_evidence()[0]):
                     raise
-                self._note("cut short", merged, since)
-                agreed = self._is_settled(merged)
+                agreed = not self.looks or self._is_settled(merged)
+                if not self.looks:
+                    self._note("cut short", merged, since)
             return self._pilot(merged, agreed)
 
     def _merged(self) -> Cloud:
@@ -192,11 +194,12 @@ class Explorer:
     def _is_settled(self, merged: Cloud) -> bool:
         value, error = merged.log_evidence()
         whole = Look("all", value, float(np.hypot(error, SLACK)), 0)
-        agree = [look.agrees(whole, AGREE_ERRORS, AGREE_NATS) for look in self.looks]
-        enough = effective_size(merged.log_weights()) >= ENOUGH
-        # Where modes keep turning up, even agreeing looks have seen a part only, unless the third one is among them.
-        known = self.kept and (self.unseen <= UNSEEN or (len(self.looks) > 2 and agree[-1]))
-        return sum(agree) >= min(max(len(self.looks), 1), 2) and enough and known
+        agree = [look.error < VAGUE and look.agrees(whole, AGREE_ERRORS, AGREE_NATS) for look in self.looks]
+        enough = effective_size(merged.log_weights()) >= ENOUGH and sum(agree) >= min(len(self.looks), 2)
+        if len(self.looks) > 2:  # the last one was asked because the others left a doubt; three that agree leave none
+            return enough and agree[-1] and (self.kept or sum(agree) > 2)
+        # Where modes keep turning up, even agreeing looks have seen a part only.
+        return enough and self.kept and self.unseen <= UNSEEN
 
     def _is_clear(self, merged: Cloud) -> bool:
         """Settled, and of few islands unless a third look agreed: two looks that miss the same are then unlikely."""
