@@ -9,7 +9,7 @@ JOBS   ?= 2
 PYTEST := $(BIN)/python -m pytest -n $(JOBS) --dist worksteal   # the long ones come last: no worker waits for the other
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-all lint docs bench reproduce clean
+.PHONY: help demo test test-all lint docs renew bench reproduce clean
 
 help:           ## this list
 	@grep -E '^[a-z-]+: .*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## */\t/' | expand -t 12
@@ -32,6 +32,9 @@ lint: $(VENV)/.lint            ## ruff (rules and format) and mypy
 docs: $(VENV)/.docs            ## the documentation, into site/; any warning is an error
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
 	@echo "open site/index.html"
+
+renew: $(VENV)/.test           ## the results that README and docs print, made anew; make renew ARGS=--check only compares
+	$(BIN)/python docs/hooks/renew.py $(ARGS)
 
 bench: $(VENV)/.bench          ## the benchmarks
 	$(BIN)/python -m benchmarks

@@ -1,29 +1,24 @@
 """Every example in the documents is run, every TOML block parsed, every link followed: what is not run is a rumour.
 
-The ```python blocks of one document are one program, run in order in a fresh interpreter and an empty folder, as a
-reader would. A block that cannot be run carries `<!-- not run: reason -->` on the line before its fence.
+How a page is run is said, and done, in `docs/hooks/renew.py`, which also makes the printed results anew.
 """
 
 import doctest
 import importlib
-import os
 import re
 import subprocess
-import sys
-import textwrap
 import tomllib
 from pathlib import Path
-from typing import NamedTuple
 
 import jax
 import pytest
+import renew
+from renew import FENCE, blocks, program
+from renew import PAGES as DOCUMENTS
 
 ROOT = Path(__file__).resolve().parent.parent
-DOCUMENTS = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
 PACKAGE = ROOT / "src" / "supermodel"
 
-FENCE = re.compile(r"(?P<indent> *)(?P<ticks>```+)(?P<language>[\w-]*)")
-NOT_RUN = re.compile(r"\s*<!--\s*not run\b:?\s*(?P<reason>.*?)\s*-->\s*")
 LINK = re.compile(
     r"!?\[[^\]]*\]\(\s*<?(?P<target>[^)\s>]+)>?(?:\s+\"[^\"]*\")?\s*\)|<img[^>]*\ssrc=\"(?P<image>[^\"]+)\""
 )
@@ -35,54 +30,9 @@ CACHE = (
 )
 
 
-class Block(NamedTuple):
-    language: str
-    line: int  # of its first line of code, counted from 1
-    code: str
-    reason: str | None  # why it is not run; None if it is
-
-
-def blocks(text: str) -> list[Block]:
-    """The fenced blocks of a Markdown text; indented ones (in lists and tabs) are shifted left."""
-    found, lines, i = [], text.splitlines(), 0
-    while i < len(lines):
-        opening = FENCE.match(lines[i])
-        if opening:
-            start, closing = i + 1, re.compile(rf" *{opening['ticks']}\s*$")
-            i = start
-            while i < len(lines) and not closing.match(lines[i]):
-                i += 1
-            if i == len(lines):
-                raise ValueError(f"line {start}: a fence is never closed")
-            before = lines[start - 2] if start >= 2 else ""
-            marked = NOT_RUN.fullmatch(before)
-            if marked and not marked["reason"]:
-                raise ValueError(f"line {start - 1}: says 'not run' but not why")
-            code = textwrap.dedent("\n".join(lines[start:i]))
-            found.append(Block(opening["language"], start + 1, code, marked["reason"] if marked else None))
-        i += 1
-    return found
-
-
-def program(text: str) -> str:
-    """The Python blocks as one script whose line numbers are those of the document."""
-    lines = [""] * (len(text.splitlines()) + 1)
-    for block in blocks(text):
-        if block.language in {"python", "py"} and block.reason is None:
-            for offset, line in enumerate(block.code.splitlines()):
-                lines[block.line - 1 + offset] = line
-    return "\n".join(lines)
-
-
-def run(document: Path, folder: Path) -> subprocess.CompletedProcess:
-    script = folder / f"{document.stem}.py"
-    script.write_text(program(document.read_text()))
-    environment = {**os.environ, "MPLBACKEND": "Agg", "PYTHONSAFEPATH": "1"}
-    for option in CACHE:  # pages show the same models again: they are compiled once
-        environment[option.upper()] = str(getattr(jax.config, option))
-    return subprocess.run(
-        [sys.executable, str(script)], cwd=folder, env=environment, capture_output=True, text=True, timeout=600
-    )
+def run(page: Path, folder: Path) -> subprocess.CompletedProcess:
+    """As `renew` does; pages show the same models again, and they are compiled once."""
+    return renew.run(page, folder, {option.upper(): str(getattr(jax.config, option)) for option in CACHE})
 
 
 def broken_links(document: Path, text: str) -> list[str]:
@@ -183,6 +133,63 @@ def test_blocks_share_names_and_a_reasoned_mark_skips(tmp_path):
     text = "```python\nx = 1\n```\n<!-- not run: needs a cluster -->\n```python\nraise SystemExit(7)\n```\n"
     assert run(document(tmp_path, text + "```python\nassert x == 1\n```\n"), tmp_path).returncode == 0
     assert run(document(tmp_path, text.replace("<!-- not run: needs a cluster -->\n", "")), tmp_path).returncode == 7
+
+
+RESULTS = """Text.
+
+```toml title="a.toml"
+x = 3
+```
+
+```python
+print(open("a.toml").read().strip(), "in 2.5 s")
+print("y = 4")
+```
+
+It prints
+
+```text
+x = 3 in 1.0 s
+y = 5
+```
+
+  ```console
+  cat a.toml
+  ```
+
+  ```text
+  x = 2
+  ```
+
+<!-- not run: needs a cluster -->
+```python
+print(7)
+```
+
+```text
+8
+```
+"""
+
+
+def test_printed_results_are_made_anew_in_their_place(tmp_path, capsys):
+    page = document(tmp_path, RESULTS)
+    wanted = page.read_text().replace("y = 5", "y = 4").replace("x = 2", "x = 3")
+    assert renew.main(["--check", str(page)]) == 1
+    told = [line for line in capsys.readouterr().out.splitlines() if re.match(r"[-+](?![-+])", line)]
+    assert told == ["-y = 5", "+y = 4", "-  x = 2", "+  x = 3"]
+    assert "y = 5" in page.read_text()  # a check changes nothing
+    assert renew.main([str(page)]) == 0
+    assert page.read_text() == wanted  # the seconds and what was not run stay
+    assert renew.main(["--check", str(page)]) == 0
+
+
+@pytest.mark.parametrize("code", ["print(1)\nraise SystemExit(7)", "print(1)\n```\n```console\nfalse"])
+def test_a_page_that_fails_is_not_rewritten(tmp_path, code):
+    page = document(tmp_path, text := f"```python\n{code}\n```\n```text\n2\n```\n")
+    with pytest.raises(SystemExit, match="a block fails"):
+        renew.main([str(page)])
+    assert page.read_text() == text
 
 
 @pytest.mark.parametrize("mark", ["<!-- not run -->", "<!-- not run: -->"])

@@ -1,0 +1,149 @@
+r"""Printed results on the pages, made anew: `python docs/hooks/renew.py [--check] [PAGE ...]`, all pages if none is named.
+
+The ```python blocks of one page are one program, run in order in a fresh interpreter and an empty folder, as a reader
+would. A ```console block is run by the shell at its place, and any block with a `title="name"` is first written into the
+folder as a file. Where the next fence after a ```python or ```console block is ```text, it shows what that block printed,
+and is rewritten. A line that differs in its seconds only ("in 8.0 s") stays as it is. A block that cannot be run carries
+`<!-- not run: reason -->` on the line before its fence; what follows it stays too.
+
+`--check` changes nothing, prints the differences, and exits with 1 if there are any.
+"""
+
+from __future__ import annotations
+
+import argparse
+import difflib
+import os
+import re
+import subprocess
+import sys
+import tempfile
+import textwrap
+from itertools import pairwise
+from pathlib import Path
+from typing import NamedTuple
+
+ROOT = Path(__file__).resolve().parents[2]
+PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
+
+FENCE = re.compile(r"(?P<indent> *)(?P<ticks>```+)(?P<language>[\w-]*)(?:.*\btitle=\"(?P<title>[^\"]+)\")?")
+NOT_RUN = re.compile(r"\s*<!--\s*not run\b:?\s*(?P<reason>.*?)\s*-->\s*")
+SECONDS = re.compile(r"\bin [\d.]+ (?:s|min \d+ s|h \d+ min)\b")
+END = "\x1eend of block "  # printed after each block: what stands between two of these is the output of one
+
+
+class Block(NamedTuple):
+    """A fenced block of a page."""
+
+    language: str
+    line: int  # of its first line of code, counted from 1
+    code: str
+    reason: str | None  # why it is not run; None if it is
+    end: int  # the line of its closing fence
+    indent: str
+    title: str | None  # of the file that it shows
+
+    @property
+    def is_run(self) -> bool:
+        return self.language in {"python", "py", "console"} and self.reason is None
+
+
+def blocks(text: str) -> list[Block]:
+    """The fenced blocks of a Markdown text; indented ones (in lists and tabs) are shifted left."""
+    found, lines, i = [], text.splitlines(), 0
+    while i < len(lines):
+        opening = FENCE.match(lines[i])
+        if opening:
+            start, closing = i + 1, re.compile(rf" *{opening['ticks']}\s*$")
+            i = start
+            while i < len(lines) and not closing.match(lines[i]):
+                i += 1
+            if i == len(lines):
+                raise ValueError(f"line {start}: a fence is never closed")
+            before = lines[start - 2] if start >= 2 else ""
+            marked = NOT_RUN.fullmatch(before)
+            if marked and not marked["reason"]:
+                raise ValueError(f"line {start - 1}: says 'not run' but not why")
+            code, reason = textwrap.dedent("\n".join(lines[start:i])), marked["reason"] if marked else None
+            found.append(
+                Block(opening["language"], start + 1, code, reason, i + 1, opening["indent"], opening["title"])
+            )
+        i += 1
+    return found
+
+
+def program(text: str) -> str:
+    """All blocks that are run as one script whose line numbers are those of the page; empty if there are none."""
+    lines = [""] * (len(text.splitlines()) + 1)
+    found = blocks(text)
+    for block in found if any(block.is_run for block in found) else []:
+        code = block.code.splitlines() if block.is_run else []
+        if block.language == "console" and code:
+            shell = f"subprocess.run({block.code!r}, shell=True, check=True, stdout=-1, text=True)"
+            code = [f"import subprocess; print({shell}.stdout, end='')"]
+        elif block.title and not block.is_run:
+            code = [f"import pathlib; pathlib.Path({block.title!r}).write_text({block.code + chr(10)!r})"]
+        lines[block.line - 1 : block.line - 1 + len(code)] = code
+        if block.is_run:
+            lines[block.end - 1] = f"print({END + str(block.line)!r}, flush=True)"
+    return "\n".join(lines)
+
+
+def run(page: Path, folder: Path, environment: dict[str, str]) -> subprocess.CompletedProcess:
+    """The page's program in a folder of its own, with the commands of this Python at hand."""
+    script = folder / f"{page.stem}.py"
+    script.write_text(program(page.read_text()))
+    path = os.pathsep.join([str(Path(sys.executable).parent), os.environ.get("PATH", "")])
+    environment = {**os.environ, "MPLBACKEND": "Agg", "PYTHONSAFEPATH": "1", "PATH": path, **environment}
+    return subprocess.run(
+        [sys.executable, str(script)], cwd=folder, env=environment, capture_output=True, text=True, timeout=600
+    )
+
+
+def outputs(printed: str) -> dict[int, str]:
+    """What each block printed, by its first line."""
+    found = re.findall(rf"(.*?){END}(\d+)\n", printed, re.DOTALL)
+    return {int(line): output for output, line in found}
+
+
+def renewed(text: str, printed: dict[int, str]) -> str:
+    """The page with its results replaced by what was printed."""
+    lines, found = text.splitlines(), blocks(text)
+    for block, result in reversed(list(pairwise(found))):
+        new = printed.get(block.line, "").rstrip().splitlines()
+        if result.language == "text" and new:
+            before = {SECONDS.sub("", line): line for line in result.code.splitlines()}
+            new = [before.get(SECONDS.sub("", line.rstrip()), line.rstrip()) for line in new]
+            lines[result.line - 1 : result.end - 1] = [f"{result.indent}{line}".rstrip() for line in new]
+    return "\n".join(lines) + "\n"
+
+
+def renew(page: Path, check: bool = False) -> bool:
+    """Run a page and rewrite its results; False if a check found others."""
+    text = page.read_text()
+    if not program(text).strip():
+        return True
+    with tempfile.TemporaryDirectory() as folder:
+        done = run(page, Path(folder), {})
+    if done.returncode:
+        raise SystemExit(f"{page}: a block fails\n{done.stderr[-4000:]}")
+    new = renewed(text, outputs(done.stdout))
+    names = f"{page} as it is", f"{page} as it runs"
+    for line in difflib.unified_diff(text.splitlines(), new.splitlines(), *names, lineterm="", n=1):
+        print(line, flush=True)
+    if not check:
+        page.write_text(new)
+    return not check or new == text
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """The exit code: 1 if a check found a difference."""
+    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
+    parser.add_argument("pages", nargs="*", type=Path, default=PAGES)
+    parser.add_argument("--check", action="store_true", help="change nothing; exit with 1 if a result differs")
+    asked = parser.parse_args(arguments)
+    return 0 if all([renew(page, asked.check) for page in asked.pages]) else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())
