@@ -116,6 +116,30 @@ def multistate(log_joints: NDArray, rung: NDArray, table: NDArray) -> Fit:
     return States(rung, rung_log_densities(log_joints, table)).of_states()
 
 
+BAD_FIT = 0.5  # ratio of errors below which the prior's part of a reference, not its hills, holds the answer
+
+
+def anchored(fit: Fit, states: States, log_anchor: NDArray) -> Fit | None:
+    r"""The first end against another density of evidence 1 in place of the second; None where it is the worse anchor.
+
+    A reference $r = (1 - e)\,q + e\,\pi$ is known to have evidence 1, and so are its hills q alone. Against r, the number
+    of draws that happened to fall in the prior's small share is noise, and a run that saw none of them is off by e with a
+    small error; against q it does not matter. So q serves, unless r gives a much smaller error (hills that fit badly).
+    """
+    hills = states.of(log_anchor.reshape(-1, 1))
+    log_z = np.array([fit.log_z[0], hills.log_z[0]])
+    found = Fit(log_z, np.stack([fit.influence[..., 0], hills.influence[..., 0]], axis=-1), fit.is_connected)
+    return None if fit.difference(0, 1)[1] < BAD_FIT * found.difference(0, 1)[1] else found
+
+
+def ends(log_joints: NDArray, rung: NDArray, table: NDArray, log_anchor: NDArray | None = None) -> Fit:
+    """Both ends of a ladder, the last rung first; the second by its anchor, where it has one."""
+    states = States(rung, rung_log_densities(log_joints, table))
+    rungs = states.of_states()
+    fit = Fit(rungs.log_z[[-1, 0]], rungs.influence[..., [-1, 0]], rungs.is_connected)
+    return fit if log_anchor is None else anchored(fit, states, log_anchor) or fit
+
+
 def _logistic_fit(a: NDArray, onehot: NDArray) -> tuple[NDArray, NDArray, NDArray]:
     """Intercepts of the multinomial regression with given offsets `a`; concave, so Newton with halving finds the top."""
     n, m = a.shape

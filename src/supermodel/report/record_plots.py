@@ -177,10 +177,9 @@ def _after(used: list[tuple[EdgeRecord, float]], fraction: float) -> tuple[float
     for edge, sign in used:
         n = max(4, int(round(fraction * edge.rung.shape[1])))
         step = max(1, edge.rung[:, :n].size // (2 * MOST))
-        joints, rung = edge.log_joints[:, :n:step], edge.rung[:, :n:step]
-        top = len(edge.table) - 1
-        found, error = multistate(joints, rung, edge.table).difference(top, 0)
-        second = float(np.subtract(*log_mean_exp(edge.log_shares[:, :n:step])))
+        part = slice(None, n, step)
+        found, error = edge.ends(part).difference(0, 1)
+        second = float(np.subtract(*log_mean_exp(edge.log_shares[:, part])))
         draws += edge.rung.shape[0] * n
         value, variance, other = value + sign * found, variance + error**2, other + sign * second
     return draws, value, float(np.sqrt(variance)), other

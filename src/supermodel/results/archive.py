@@ -29,7 +29,7 @@ from supermodel.verdict.verdict import Reason, Verdict
 
 KIND = "comparison"
 POSTERIOR = ("log_weights", "log_likelihood", "log_prior", "chain")
-EDGE = ("table", "log_prior", "rung", "log_joints")
+EDGE = ("table", "log_prior", "rung", "log_joints", "log_anchor")  # the last: since there are anchors
 CHAIN = ("weights", "log_shares", "grid", "density")
 
 
@@ -55,7 +55,7 @@ def save(result: Comparison, path: str | os.PathLike[str]) -> None:
         arrays = {label: getattr(posterior, label) for label in POSTERIOR}
         groups[f"posterior_{k}"] = arrays | {f"parameter_{i}": v for i, v in enumerate(posterior.parameters.values())}
     for e, edge in enumerate(result.edges):
-        groups[f"edge_{e}"] = {label: getattr(edge, label) for label in EDGE}
+        groups[f"edge_{e}"] = {label: getattr(edge, label) for label in EDGE if getattr(edge, label) is not None}
     if result.chain is not None:
         groups["chain"] = {label: getattr(result.chain, label) for label in CHAIN}
     columns = _columns(result.data)
@@ -101,7 +101,7 @@ def load(path: str | os.PathLike[str], models: Mapping[str, Any] | None = None) 
     names = tuple(attrs["names"])
     table = groups["comparison"]
     edges = tuple(
-        EdgeRecord(first, second, **{label: groups[f"edge_{e}"][label] for label in EDGE}, report=report)
+        EdgeRecord(first, second, report=report, **_arrays(groups[f"edge_{e}"], EDGE))
         for e, (first, second, report) in enumerate(attrs["edges"])
     )
     result = Comparison(
@@ -141,6 +141,11 @@ def _posterior(
     values = {p: group[f"parameter_{i}"] for i, p in enumerate(attrs["parameters"][k])}
     record = attrs["records"][k] if "records" in attrs else _record_of(name, group["log_weights"], edges)
     return ModelPosterior(name, values, **{label: group[label] for label in POSTERIOR}, record=record)
+
+
+def _arrays(group: Mapping[str, Any], labels: tuple[str, ...]) -> dict[str, Any]:
+    """Those of a group that the file has: earlier versions wrote fewer."""
+    return {label: group[label] for label in labels if label in group}
 
 
 def _record_of(name: str, log_weights: np.ndarray, edges: tuple[EdgeRecord, ...]) -> int:

@@ -8,10 +8,10 @@ from typing import Any
 import numpy as np
 
 from supermodel.estimation.conditional import log_sum, weights_of
-from supermodel.estimation.mbar import rung_log_densities
+from supermodel.estimation.mbar import Fit, ends, rung_log_densities
 from supermodel.estimation.rao_blackwell import density, log_shares
 from supermodel.sampling.draws import Draws
-from supermodel.verdict.examine import Report
+from supermodel.verdict.examine import Report, anchor_of
 
 CURVE = 81  # points of the curve along alpha
 MOST = 6_000  # draws that a curve is made of: it is a picture, not the estimate
@@ -28,6 +28,7 @@ class EdgeRecord:
     rung: np.ndarray  # (chains, draws)
     log_joints: np.ndarray  # (chains, draws, 2)
     report: dict[str, float]  # the figures of the checks
+    log_anchor: np.ndarray | None = None  # (chains, draws): ln of a density of evidence 1 that stands for `second`
 
     @classmethod
     def of(cls, draws: Draws, report: Report) -> EdgeRecord:
@@ -35,13 +36,20 @@ class EdgeRecord:
         ladder: Any = draws.supermodel.coordinate
         first, second = draws.names
         rung, joints = draws.alpha, draws.log_joints
-        return cls(first, second, ladder.table, ladder.log_prior_table, rung, joints, report.figures())
+        figures = report.figures()
+        return cls(first, second, ladder.table, ladder.log_prior_table, rung, joints, figures, anchor_of(draws))
+
+    def ends(self, cut: slice = slice(None)) -> Fit:
+        """MBAR of `first` and `second`, from a part of every chain."""
+        anchor = None if self.log_anchor is None else self.log_anchor[:, cut]
+        return ends(self.log_joints[:, cut], self.rung[:, cut], self.table, anchor)
 
     @property
     def log_shares(self) -> np.ndarray:
         r"""$\ln J_k / \bar J$ of both ends, (chains, draws, 2): their log-means are Rao-Blackwell's ln Z + const."""
         rungs = rung_log_densities(self.log_joints, self.table) + self.log_prior
-        return self.log_joints - log_sum(rungs)[..., None]
+        second = self.log_joints[..., 1] if self.log_anchor is None else self.log_anchor
+        return np.stack([self.log_joints[..., 0], second], axis=-1) - log_sum(rungs)[..., None]
 
 
 @dataclass(frozen=True, eq=False)

@@ -19,7 +19,6 @@ import numpy as np
 from supermodel.errors import SupermodelError
 from supermodel.estimation.error import influence_of, log_mean_exp, standard_error
 from supermodel.estimation.estimate import Estimate
-from supermodel.estimation.mbar import multistate
 from supermodel.models.priors import as_prior
 from supermodel.report.numbers import shown
 from supermodel.report.scales import SIGMAS, Scale
@@ -271,9 +270,8 @@ class _JointError:
             terms = chain.log_shares[..., [chain.names.index(name) for name in self.pair]]
             first, second = np.moveaxis(influence_of(terms, log_mean_exp(terms)), -1, 0)
             return first - second
-        edge = self.result.edges[e]
-        influence = multistate(edge.log_joints, edge.rung, edge.table).influence
-        return influence[..., -1] - influence[..., 0]
+        influence = self.result.edges[e].ends().influence
+        return influence[..., 0] - influence[..., 1]
 
     def _claimed(self, e: int) -> float:
         """The error that the run itself states of a record's ln B."""

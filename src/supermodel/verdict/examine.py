@@ -10,7 +10,7 @@ from supermodel.embedding.coordinate import Ladder
 from supermodel.estimation.conditional import expected_weights, prior_mean_weights, weights_of
 from supermodel.estimation.error import capped_time, effective_size, influence_of, log_mean_exp, standard_error
 from supermodel.estimation.estimate import Evidences
-from supermodel.estimation.mbar import Fit, fit_models, mbar
+from supermodel.estimation.mbar import Fit, anchored, fit_models, mbar
 from supermodel.estimation.rao_blackwell import log_shares, shares
 from supermodel.estimation.tail import pareto_k
 from supermodel.sampling.draws import Draws
@@ -20,7 +20,6 @@ LADDER, CHAIN = "ladder", "chain"  # the engine's rungs between two ends; the pa
 LIMIT = 3.0  # -ln 0.05: of an event that n independent draws have not shown, the probability is below 3/n at 95%
 EXAMINED = 20_000  # draws beyond which a second look at a chain is taken at a thinned record
 NOTHING = 100.0  # nats below the highest at which a draw has no weight
-BAD_FIT = 0.5  # ratio of errors below which the prior's part of a reference, not its hills, holds the answer
 BOUNDED = 4.0  # times their mean that weights may reach before their tail is looked at
 
 
@@ -112,29 +111,29 @@ def _of_ladder(draws: Draws) -> Report:
     )
 
 
-def _ends(draws: Draws) -> tuple[Fit, np.ndarray]:
-    r"""ln Z of both ends by MBAR, and their shares in every draw.
+def anchor_of(draws: Draws) -> np.ndarray | None:
+    """What stands for the second end of an edge: ln of a density of evidence 1 at every draw; None: its own."""
+    hills = _log_hills(draws)
+    return None if hills is None or anchored(*fit_models(draws), hills) is None else hills
 
-    A reference $r = (1 - e)\,q + e\,\pi$ is known to have evidence 1, and so are its hills q alone. Against r, the number
-    of draws that happened to fall in the prior's small share is noise, and a run that saw none of them is off by e with a
-    small error; against q it does not matter. So q serves, unless r gives a much smaller error (hills that fit badly).
-    """
-    fit, states = fit_models(draws)
-    terms, reference = log_shares(draws), draws.supermodel.reference
+
+def _log_hills(draws: Draws) -> np.ndarray | None:
+    """ln of the hills of an edge's reference at every draw (chains, draws), if there is a prior beside them."""
+    reference = draws.supermodel.reference
     if reference is None or reference.prior_share == 0:
+        return None
+    shape = draws.log_joints.shape[:2]
+    return reference.hills.log_density(np, draws.position.reshape(shape[0] * shape[1], -1)).reshape(shape)
+
+
+def _ends(draws: Draws) -> tuple[Fit, np.ndarray]:
+    """ln Z of both ends by MBAR, and their shares in every draw."""
+    fit, states = fit_models(draws)
+    terms, hills = log_shares(draws), _log_hills(draws)
+    found = None if hills is None else anchored(fit, states, hills)
+    if hills is None or found is None:
         return fit, terms
-    log_hills = reference.hills.log_density(np, draws.position.reshape(terms[..., 0].size, -1))
-    hills = states.of(log_hills[:, None])
-    anchored = Fit(
-        np.array([fit.log_z[0], hills.log_z[0]]),
-        np.stack([fit.influence[..., 0], hills.influence[..., 0]], axis=-1),
-        fit.is_connected,
-    )
-    if fit.difference(0, 1)[1] < BAD_FIT * anchored.difference(0, 1)[1]:
-        return fit, terms
-    # The same draws, shared between J and q.
-    gap = log_hills.reshape(terms.shape[:2]) - draws.log_joints[..., 1]
-    return anchored, np.stack([terms[..., 0], terms[..., 1] + gap], axis=-1)
+    return found, np.stack([terms[..., 0], terms[..., 1] + hills - draws.log_joints[..., 1]], axis=-1)
 
 
 def _ladder(draws: Draws) -> Ladder:

@@ -2,7 +2,7 @@ r"""Looks at a model of few parameters: clouds, whose every point counts.
 
 First look: with gradients, climbs from a crowd of prior draws; without, levels of the likelihood. Second look: temperatures,
 from other random numbers. What either finds is in the merged cloud, weighed by the balance of all proposals. Where the two
-do not agree, or the merged cloud rests on few points, nested slices look a third time.
+do not agree, or the merged cloud rests on few points, wider levels look a third time, and nested slices a fourth.
 """
 
 from __future__ import annotations
@@ -105,7 +105,7 @@ class Explorer:
             self._climb(cloud, rng)
             name = "climbs"
         else:
-            self.kept &= by_level(cloud, rng, self.effort.level)
+            self.kept &= by_level(cloud, rng, self.effort.level) or not self.effort.nested
             name = "levels"
         polish(cloud, rng, max(self.effort.second, BATCH) if self.joint.is_traceable else self.effort.level // 2)
         self._note(name, cloud, since)
@@ -150,9 +150,11 @@ class Explorer:
         cloud.grow(Prior(self.joint), 2 * n, rng)
         self._off_the_floor(cloud, rng)
         path = by_level if self.joint.is_traceable else by_temperature
-        self.kept &= path(cloud, rng, n)
+        kept = path(cloud, rng, n)
         polish(cloud, rng, n)
-        self._note("levels" if self.joint.is_traceable else "temperatures", cloud, since)
+        if kept or self.effort.nested:  # where no further look can settle the doubt, a path that thinned out is none
+            self.kept &= kept
+            self._note("levels" if self.joint.is_traceable else "temperatures", cloud, since)
 
     def _wider(self, merged: Cloud) -> Cloud:
         """Levels from new random numbers with many more draws on each: a path that had thinned out is walked again."""
@@ -202,10 +204,11 @@ class Explorer:
         return enough and self.kept and self.unseen <= UNSEEN
 
     def _is_clear(self, merged: Cloud) -> bool:
-        """Settled, and of few islands unless a third look agreed: two looks that miss the same are then unlikely."""
-        last = merged.proposals[-1]
-        islands = last.hills.islands() if isinstance(last, Warped) else 1
-        return self._is_settled(merged) and (islands <= SIMPLE or len(self.looks) > 2)
+        """Settled, and of so few islands that looks which miss the same ones are unlikely: the more, the more looks."""
+        last = [cloud.proposals[-1] for cloud in (*self.clouds, merged)]
+        islands = max((p.hills.islands() for p in last if isinstance(p, Warped)), default=1)
+        further = int(np.searchsorted(SIMPLE, islands))
+        return self._is_settled(merged) and (further == 0 or len(self.looks) >= 2 + further)
 
     # -- what comes of it -----------------------------------------------------------------------------------------
 
