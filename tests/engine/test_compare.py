@@ -10,6 +10,7 @@ from scipy import stats
 import supermodel as sm
 from engine_problems import LINEAR, SINE, assert_within, data, gamma_rates, linear, polynomial, sine
 from supermodel.engine.run import Run
+from supermodel.estimation.error import log_mean_exp
 
 
 @pytest.fixture(scope="module")
@@ -24,6 +25,20 @@ def test_sine_is_right_and_cheap(sine_result):
     assert sine_result.evaluations["likelihood"] <= 10_000
     assert sine_result.verdict.level == "ok"
     assert_within(sine_result.log_evidence("free"), 71.1066677433)
+
+
+def test_everything_drawn_from_the_record_has_the_answers_own_error(sine_result, tmp_path):
+    """MBAR on the kept record, the sensitivity at the prior of the run, and the same from a file."""
+    final = sine_result.log_bayes_factor("free", "fixed")
+    sine_result.save(tmp_path / "sine.nc")
+    for result in (sine_result, sm.load(tmp_path / "sine.nc")):
+        for edge in result.edges:
+            value, error = edge.ends().difference(0, 1)
+            assert value == pytest.approx(edge.report["value"], abs=1e-9)
+            assert error == pytest.approx(edge.report["error"], rel=1e-6)
+            assert float(np.subtract(*log_mean_exp(edge.log_shares))) == pytest.approx(edge.report["second_value"])
+        same = result.sensitivity("phi", scales=[1.0]).estimate(0)
+        assert same.value == pytest.approx(final.value) and same.error < 1.5 * final.error
 
 
 def test_same_seed_gives_the_same_bits(sine_result):
