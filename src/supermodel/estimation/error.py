@@ -74,6 +74,9 @@ def standard_error(x: np.ndarray) -> float:
     means, true but noisy. Their variances are averaged 2 : 1 (of fewer than four chains the first alone is taken),
     unless the chains stand apart more than chance allows (99.9% point): then their spread alone counts. Infinite for
     one draw, or where a value is infinite.
+
+    The first variance is itself uncertain, by a relative variance of about $v = 2 (2M + 1) / N$ with the window M
+    (Sokal), and the mean of $z^2$ is larger than 1 by as much: it is multiplied by $1 + v$.
     """
     x = as_chains(x)
     if not np.all(np.isfinite(x)):
@@ -81,7 +84,9 @@ def standard_error(x: np.ndarray) -> float:
     if x.size < 2:
         return math.inf
     chains = len(x)
-    within = float(np.sqrt(x.var() * capped_time(x) / x.size))
+    tau = capped_time(x)
+    unsure = 2 * (2 * WINDOW * max(tau, 2.0) + 1) / x.size
+    within = float(np.sqrt(x.var() * tau / x.size * (1 + unsure)))
     if chains == 1:
         return within
     between = float(x.mean(axis=1).std(ddof=1) / np.sqrt(chains))
