@@ -22,8 +22,11 @@ def test_an_old_file_shows_what_it_showed(name):
     sensitivity = result.sensitivity("mu", scales=[0.5, 1, 2])
     values, errors = then["sensitivity"]
     assert sensitivity.values == pytest.approx(values, abs=1e-9)
-    # Rounding alone may differ: the sums are made in another order.
-    assert sensitivity.errors == pytest.approx(errors, rel=1e-6)
+    # Errors of a new question are made by the rule of today, which allows for their own uncertainty: never smaller, and
+    # larger by what the window of 10 lags asks for at 512 draws, the shortest record here.
+    most = np.sqrt(1 + 2 * (2 * 10 + 1) / 512)
+    assert np.all(sensitivity.errors >= np.array(errors) * (1 - 1e-6))
+    assert np.all(sensitivity.errors <= np.array(errors) * most)
 
 
 def test_an_old_file_of_the_engine_has_its_records_and_plots():
