@@ -106,6 +106,8 @@ def test_temperatures_begin_where_a_vague_prior_needs_them(rng):
 def test_weights_on_one_point_are_flattened_until_they_have_a_shape(rng):
     log_w = np.append(-1e4 * rng.random(499), 0.0)
     assert effective_size(log_w) < 2 and effective_size(flattened(log_w, 30)) > 29
+    few = np.array([0.0, -1e3, -2e3, -3e3, -4e3, -np.inf])  # fewer than are asked for: nearly all of them
+    assert effective_size(flattened(few, 30)) > 4.4 and flattened(few, 30)[-1] == -np.inf
     even = np.zeros(100)
     assert flattened(even, 30) is even
     box = Box(lambda x: np.where(np.arange(len(x)) == 7, 0.0, -np.inf), 2)

@@ -162,7 +162,8 @@ def flattened(log_w: np.ndarray, least: float) -> np.ndarray:
     """The weights to the largest power, up to 1, that leaves `least` effective points: a hill needs so many to have a shape."""
     low, high = 0.0, 1.0
     seen = np.where(np.isfinite(log_w), log_w, -np.inf)
-    if effective_size(seen) >= min(least, np.sum(np.isfinite(log_w))):
+    least = min(least, 0.9 * np.sum(np.isfinite(log_w)))  # of so many as there are
+    if effective_size(seen) >= least:
         return log_w
     for _ in range(200):
         middle = 0.5 * (low + high)
@@ -178,9 +179,8 @@ def fitted(
 ) -> Warped:
     """Hills fitted to the cloud under the weights `log_w` of some target, in coordinates whitened by its moments."""
     possible = np.flatnonzero(np.isfinite(log_w))
-    if (
-        len(possible) < cloud.joint.dimension + 2
-    ):  # no shape to be had: about each of them, as wide as a tenth of the prior
+    if len(possible) < cloud.joint.dimension + 2:
+        # No shape to be had: about each of them, as wide as a tenth of the prior.
         width = np.diag(0.1 * scale_of(cloud)[1])
         return Warped(identity(len(width)), joined([(1.0, one_hill(x, width, dof)) for x in cloud.x[possible]]))
     log_w = flattened(log_w, 2 * cloud.joint.dimension + 4)

@@ -1,7 +1,7 @@
 r"""Looks at a model of few parameters: clouds, whose every point counts.
 
-First look: with gradients, climbs from a crowd of prior draws; without, levels of the likelihood. Second look: temperatures,
-from other random numbers. What either finds is in the merged cloud, weighed by the balance of all proposals. Where the two
+First look: with gradients, climbs from a crowd of prior draws; without, levels of the likelihood. Second look, from other
+random numbers: levels after climbs, temperatures after levels. What either finds is in the merged cloud, weighed by the balance of all proposals. Where the two
 do not agree, or the merged cloud rests on few points, wider levels look a third time, and nested slices a fourth.
 """
 
