@@ -1,8 +1,9 @@
 r"""Looks at a model of few parameters: clouds, whose every point counts.
 
 First look: with gradients, climbs from a crowd of prior draws; without, levels of the likelihood. Second look, from other
-random numbers: levels after climbs, temperatures after levels. What either finds is in the merged cloud, weighed by the balance of all proposals. Where the two
-do not agree, or the merged cloud rests on few points, wider levels look a third time, and nested slices a fourth.
+random numbers: levels after climbs, temperatures after levels. What either finds is in the merged cloud, weighed by the
+balance of all proposals. Where the two do not agree, or the merged cloud rests on few points, wider levels look a third
+time, and nested slices a fourth.
 """
 
 from __future__ import annotations
