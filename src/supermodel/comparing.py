@@ -2,6 +2,7 @@ r"""The front door: `compare` weighs models against data, `evidence` gives one m
 
 from __future__ import annotations
 
+import contextlib
 import os
 import time
 from collections.abc import Mapping, Sequence
@@ -17,10 +18,12 @@ from supermodel.engine.policy import BATCH
 from supermodel.engine.progress import reporter
 from supermodel.engine.recipe import Recipe
 from supermodel.engine.run import Run, canonical
+from supermodel.errors import DataError
 from supermodel.jax_scope import compilation_cache
 from supermodel.models.model import Model
 from supermodel.options import checked
 from supermodel.results.comparison import Comparison, Evidence
+from supermodel.results.fingerprint import fingerprint
 from supermodel.results.odds import checked_odds
 from supermodel.results.posterior import ModelPosterior, posteriors
 from supermodel.results.record import EdgeRecord
@@ -100,7 +103,7 @@ def _run(run: Any, prior_odds, checkpoint, progress, kind=Comparison):
     began = time.monotonic()
     run.report_progress = shown = reporter(progress)
     try:
-        with compilation_cache():
+        with compilation_cache(), _unchanged(run.data):
             if checkpoint is not None:
                 store, load = (Recipe.write, Recipe.resume) if isinstance(run, Recipe) else (write, resume)
                 run.keep = lambda run: store(run, checkpoint)
@@ -111,6 +114,33 @@ def _run(run: Any, prior_odds, checkpoint, progress, kind=Comparison):
     finally:
         if shown is not None:
             shown.close()
+
+
+@contextlib.contextmanager
+def _unchanged(data: Any):
+    """Refuse what came of data that a likelihood has changed in place: each of its calls saw other data."""
+
+    def columns() -> dict[str, str]:
+        return {
+            name: fingerprint(values)
+            for name, values in (data if isinstance(data, Mapping) else {"data": data}).items()
+        }
+
+    before, trouble = columns(), None
+    try:
+        yield
+    except Exception as error:  # data that run away often end in an overflow: the cause is told, not the symptom
+        trouble = error
+    after = columns()
+    changed = sorted(str(name) for name in before | after if before.get(name) != after.get(name))
+    if changed:
+        raise DataError(
+            f"the data {changed} changed during the run: a likelihood or `predict` works in place on them (x *= ..., "
+            "x.sort(), x[i] = ...), so that each call sees what the last one left, and no answer means anything. Let it "
+            "work on a copy (x = x * ...), and read the data anew: they are changed in your program as well."
+        ) from trouble
+    if trouble is not None:
+        raise trouble
 
 
 def finish(run: Any, prior_odds: Mapping[str, float], seconds: float, kind: Any = Comparison) -> Any:

@@ -10,7 +10,7 @@ import numpy as np
 
 from supermodel.errors import ModelError, SupermodelError
 from supermodel.jax_scope import in_float64
-from supermodel.models.model import Model
+from supermodel.models.model import Model, own
 from supermodel.models.rounding import shifts
 
 
@@ -174,7 +174,7 @@ class _Likelihood:
         self.name, self.function, self.data = name, model._log_likelihood or model.log_likelihood, data
 
     def __call__(self, values: Mapping[str, Any]) -> float:
-        result = self.function(values) if self.data is None else self.function(values, self.data)
+        result = self.function(own(values), *(() if self.data is None else (self.data,)))
         array = np.asarray(result, float)
         if array.shape != ():
             raise ModelError(

@@ -15,6 +15,11 @@ from supermodel.models.noise import Gaussian, Noise, total
 from supermodel.models.space import Space
 
 
+def own(values: Mapping[str, Any]) -> dict[str, Any]:
+    """The same values in a dict and in arrays that the receiver may write into: the sampler's points stay what they are."""
+    return {name: value.copy() if isinstance(value, np.ndarray) else value for name, value in values.items()}
+
+
 class Model:
     r"""A hypothesis: normalised priors $\pi(\theta)$ and a likelihood $L(\theta)$ with all its constants.
 
@@ -125,12 +130,12 @@ class Model:
         wanted = list(inspect.signature(self.predict).parameters.values())[1:]
         wanted = [p for p in wanted if p.default is p.empty and p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)]
         arguments = [data[p.name] if isinstance(data, Mapping) and p.name in data else data for p in wanted]
-        return self.predict(values, *arguments)
+        return self.predict(own(values), *arguments)
 
     def log_likelihood(self, values: Mapping[str, Any], data: Any = None) -> Any:
         r"""$\ln L(\theta)$ in the user's coordinates."""
         if self._log_likelihood is not None:
-            return self._log_likelihood(values) if data is None else self._log_likelihood(values, data)
+            return self._log_likelihood(own(values), *(() if data is None else (data,)))
         return total(self.pointwise_log_likelihood(values, data))
 
     def pointwise_log_likelihood(self, values: Mapping[str, Any], data: Any) -> Any:

@@ -155,7 +155,7 @@ def _space(log_prior, sample_prior, layout: _Layout, traceable: bool, vectorized
         return log_prior(layout.values(x)) + layout.log_jacobian(x)
 
     def densities(points):
-        values = layout.values(points, np)
+        values = layout.values(points.copy(), np)  # `log_prior` may write into what it is given
         if vectorized:
             found = np.asarray(log_prior(values), float)
         else:
