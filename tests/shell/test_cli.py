@@ -172,3 +172,23 @@ def test_the_demo_runs_from_end_to_end(tmp_path, monkeypatch, capsys):
     found = result.log_bayes_factor("free", "fixed")
     assert abs(found.value - 5.0222648001) < 5 * found.error
     assert main(["check", "report/sine.toml"]) == 0  # the copy beside the report is ready to be changed
+
+
+def test_a_data_root_confines_data_and_refuses_python(quick, tmp_path, capsys):
+    quick()
+    (tmp_path / "mine.py").write_text(PYTHON + f"open({str(tmp_path / 'ran')!r}, 'w')\n")
+    for command in (["compare"], ["check"], ["sensitivity"]):
+        for file, words in (("mine.py", "is run as Python"), (SINE, "is not inside the data root")):
+            path = file if file == SINE else str(tmp_path / file)
+            more = ["omega"] if command == ["sensitivity"] else []
+            assert main([*command, path, *more, "--data-root", str(tmp_path)]) == 2
+            assert words in capsys.readouterr().err
+    assert not (tmp_path / "ran").exists()
+    assert main(["compare", SINE, "--data-root", str(resources.files("supermodel") / "data")]) == 0
+
+
+@pytest.mark.parametrize("command", ["compare", "check", "sensitivity"])
+def test_the_help_says_what_is_run_as_code(command, capsys):
+    assert main([command, "--help"]) == 0
+    shown = " ".join(capsys.readouterr().out.split())
+    assert "never run as code" in shown and "it is run, with all that you may do" in shown and "--data-root" in shown

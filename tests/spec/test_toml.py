@@ -292,3 +292,58 @@ def test_no_file_crashes_the_loader_or_runs(n, tmp_path, monkeypatch):
     check()
     assert loaded  # some changes leave a file right: the fuzz reaches the end of the loader
     assert [path.name for path in tmp_path.iterdir()] == ["sine.csv"]
+
+
+# -- a folder that data must lie in -------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def uploads(tmp_path):
+    """A folder for data, a table in it, and a table beside it that nobody may ask for."""
+    root = tmp_path / "uploads"
+    (root / "deeper").mkdir(parents=True)
+    for path in (root / "mine.csv", root / "deeper" / "mine.csv", tmp_path / "secret.csv"):
+        path.write_text("x,y\n1,2\n2,4\n")
+    (tmp_path / "uploads_of_others").mkdir()
+    (tmp_path / "uploads_of_others" / "secret.csv").write_text("x,y\n1,2\n2,4\n")
+    (root / "link.csv").symlink_to(tmp_path / "secret.csv")
+    (root / "inner.csv").symlink_to(root / "deeper" / "mine.csv")
+    (root / "folder").symlink_to(tmp_path)
+    (root / "circle.csv").symlink_to(root / "circle.csv")
+    return root
+
+
+def confined_spec(file, root, data_root):
+    return parse_spec(spec_of("sigma = 1", data=f"file = {file!r}"), root, data_root=data_root)
+
+
+@pytest.mark.parametrize("file", ["mine.csv", "deeper/mine.csv", "deeper/../mine.csv", "inner.csv"])
+def test_a_data_root_lets_through_what_lies_in_it(file, uploads):
+    assert confined_spec(file, uploads, str(uploads)).data["y"].tolist() == [2, 4]
+
+
+@pytest.mark.parametrize(
+    "file",
+    ["../secret.csv", "deeper/../../secret.csv", "link.csv", "folder/secret.csv", "../uploads_of_others/secret.csv",
+     "/etc/passwd", "../nothing_there.csv"],
+)  # fmt: skip
+def test_a_data_root_refuses_what_lies_elsewhere(file, uploads):
+    """In the same words whether there is such a file or not: a stranger learns nothing of the disk."""
+    with pytest.raises(SupermodelError, match=r"data\.file.*is not inside the data root.*from nowhere else"):
+        confined_spec(file, uploads, uploads)
+    if "nothing" not in file and "etc" not in file:  # the same file is read where nobody set a root
+        assert confined_spec(file, uploads, None).data["y"].tolist() == [2, 4]
+
+
+def test_a_data_root_that_cannot_be_looked_in_is_an_error_and_not_a_hole(uploads):
+    for file, root in (("mine.csv", uploads / "no such folder"), ("circle.csv", uploads), ("a\\u0000b", uploads)):
+        text = spec_of("sigma = 1", data=f'file = "{file}"')
+        with pytest.raises(SupermodelError, match="cannot be looked for in the data root|cannot be read"):
+            parse_spec(text, uploads, data_root=root)
+
+
+def test_a_data_root_holds_for_files(uploads):
+    (uploads.parent / "theirs.toml").write_text(spec_of("sigma = 1", data="file = 'secret.csv'"))
+    assert read_spec(uploads.parent / "theirs.toml").data["y"].tolist() == [2, 4]
+    with pytest.raises(SupermodelError, match="is not inside the data root"):
+        read_spec(uploads.parent / "theirs.toml", data_root=uploads)

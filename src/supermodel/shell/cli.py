@@ -20,6 +20,10 @@ if TYPE_CHECKING:
     from supermodel.results.comparison import Comparison
 
 BAD_INPUT, INTERRUPTED = 2, 130
+FILES = (
+    "TOML (data, noise, formulas and priors; never run as code) or Python (defines `models` and perhaps `data`; "
+    "it is run, with all that you may do)"
+)
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -78,7 +82,8 @@ def _parser() -> argparse.ArgumentParser:
     sub.add_argument("--out", type=Path, metavar="FILE", help="default: report.html beside the run")
 
     sub = command("sensitivity", _sensitivity, "how ln B moves with the width of a parameter's prior")
-    sub.add_argument("run", type=Path, metavar="RUN.nc|FILE")
+    sub.add_argument("run", type=Path, metavar="RUN.nc|FILE", help="a stored result, or a file: " + FILES)
+    _data_root_option(sub)
     sub.add_argument("parameter", metavar="PARAM")
     sub.add_argument("--scales", type=_scales, default=None, metavar="S,S,...", help="factors on the prior's width")
     _run_options(sub)
@@ -93,8 +98,13 @@ def _parser() -> argparse.ArgumentParser:
 
 
 def _file_argument(sub: argparse.ArgumentParser) -> None:
-    text = "TOML: data, noise, formulas and priors; Python: defines `models` and perhaps `data`"
-    sub.add_argument("file", type=Path, metavar="FILE.toml|FILE.py", help=text)
+    sub.add_argument("file", type=Path, metavar="FILE.toml|FILE.py", help=FILES)
+    _data_root_option(sub)
+
+
+def _data_root_option(sub: argparse.ArgumentParser) -> None:
+    text = "the data file of a TOML must lie in this folder (links followed), and a FILE.py is refused; for services"
+    sub.add_argument("--data-root", type=Path, metavar="DIR", help=text)
 
 
 def _run_options(sub: argparse.ArgumentParser, names: Collection[str] = BY_NAME) -> None:
@@ -156,7 +166,7 @@ def _check(args: argparse.Namespace) -> int:
     from supermodel.report.tables import Cells
     from supermodel.spec.file import read_file
 
-    file = read_file(args.file)
+    file = read_file(args.file, args.data_root)
     rows = [_probe(name, model, file.data) for name, model in file.models.items()]
     if args.json:
         _dump({"models": rows})
@@ -249,7 +259,7 @@ def _run(args: argparse.Namespace) -> Comparison:
     from supermodel.spec.file import read_file
 
     given = _given(args)  # a wrong flag is told before a file is read
-    file = read_file(args.file)
+    file = read_file(args.file, args.data_root)
     return compare(file.models, file.data, **{**file.run, **_quiet(args), **given})
 
 

@@ -14,13 +14,21 @@ from supermodel.options import BY_NAME
 from supermodel.spec.toml import Spec, read_spec
 
 
-def read_file(path: str | Path) -> Spec:
-    """Models, data and options of `FILE.toml` or `FILE.py`; the latter is run, like any script of yours."""
+def read_file(path: str | Path, data_root: str | Path | None = None) -> Spec:
+    """Models, data and options of `FILE.toml` or `FILE.py`; the latter is run, like any script of yours.
+
+    `data_root` confines the data file of a TOML; a FILE.py, which may open what it likes, is then refused.
+    """
     path = Path(path)
     if not path.is_file():
         raise SupermodelError(f"there is no file {str(path)!r}.")
     if path.suffix == ".toml":
-        return read_spec(path)
+        return read_spec(path, data_root)
+    if path.suffix == ".py" and data_root is not None:
+        raise SupermodelError(
+            f"{str(path)!r} is run as Python and may open any file: a data root ({str(data_root)!r}) cannot confine it. "
+            "Describe the comparison in a FILE.toml, or leave the data root out if you trust the script."
+        )
     if path.suffix == ".py":
         return _from_python(path)
     raise SupermodelError(f"{str(path)!r} is neither FILE.toml nor FILE.py; a comparison is one or the other.")

@@ -160,6 +160,22 @@ class Table(NamedTuple):
     unusable: dict[str, str]
 
 
+def confined(path: Path, root: Path) -> Path:
+    """Where `path` leads, links and `..` followed, if that is inside the folder `root`; refused before anything is opened."""
+    try:
+        home, found = root.resolve(strict=True), path.resolve()
+    except (OSError, RuntimeError, ValueError) as error:  # no such folder, links in a circle, a NUL in the name
+        raise SpecError(
+            f"the file {str(path)!r} cannot be looked for in the data root {str(root)!r}: {error}"
+        ) from None
+    if not found.is_relative_to(home):
+        raise SpecError(
+            f"the file {str(path)!r} is not inside the data root {str(root)!r}, links and `..` followed, and data are read "
+            "from nowhere else. Put the file there, or write the numbers into the TOML as columns = { x = [...], y = [...] }"
+        )
+    return found
+
+
 def read_table(path: Path) -> Table:
     """A file of columns with a header, separated by commas, semicolons, tabs or blanks; `#` begins a comment."""
     try:

@@ -35,7 +35,7 @@ from supermodel.options import IN_TOML
 from supermodel.spec.formula import Formula, compile_formula
 from supermodel.spec.grammar import FormulaError
 from supermodel.spec.prior import parse_prior
-from supermodel.spec.source import Source, Table, read_table
+from supermodel.spec.source import Source, Table, confined, read_table
 
 RESPONSE = "y"  # what `Model` calls the measured column
 
@@ -51,8 +51,12 @@ class Spec:
     formulas: dict[str, str]  # none in a Python file
 
 
-def read_spec(path: str | Path) -> Spec:
-    """The comparison that a TOML file describes; file names in it are relative to its folder."""
+def read_spec(path: str | Path, data_root: str | Path | None = None) -> Spec:
+    """The comparison that a TOML file describes; file names in it are relative to its folder.
+
+    `data_root`: a folder that the data file must lie in, links and `..` followed; without it `file` may be any file that
+    you may read. For services that are handed TOML by others.
+    """
     path = Path(path)
     try:
         text = path.read_bytes().decode("utf-8-sig")
@@ -62,15 +66,15 @@ def read_spec(path: str | Path) -> Spec:
         raise SupermodelError(
             f"the file {str(path)!r} is not UTF-8 text (byte {error.start}). Save it as UTF-8."
         ) from None
-    return parse_spec(text, path.parent, str(path))
+    return parse_spec(text, path.parent, str(path), data_root)
 
 
-def parse_spec(text: str, directory: str | Path = ".", name: str = "spec") -> Spec:
+def parse_spec(text: str, directory: str | Path = ".", name: str = "spec", data_root: str | Path | None = None) -> Spec:
     """The comparison that a TOML text describes."""
     source = Source.of(text, name)
     top = source.tree
     source.check_keys((), top, ("data", "noise", "models", "run"), required=("data", "models"))
-    columns = _Columns.of(source, Path(directory))
+    columns = _Columns.of(source, Path(directory), data_root)
     common = source.table(("noise",), top.get("noise", {}))
     models, formulas = {}, {}
     described = source.table(("models",), top["models"])
@@ -94,13 +98,15 @@ class _Columns:
     unusable: dict[str, str]  # columns that are not all numbers, and why
 
     @classmethod
-    def of(cls, source: Source, directory: Path) -> _Columns:
+    def of(cls, source: Source, directory: Path, data_root: str | Path | None) -> _Columns:
         given = source.table(("data",), source.tree["data"])
         source.check_keys(("data",), given, ("file", "y", "columns"))
         if ("file" in given) == ("columns" in given):
             raise source.error(("data",), "either `file` or `columns` is needed, and not both",
                                'Write file = "data.csv", or columns = { x = [1, 2], y = [3, 4] }.')  # fmt: skip
-        table = _read_file(source, given, directory) if "file" in given else _inline(source, given["columns"])
+        table = (
+            _read_file(source, given, directory, data_root) if "file" in given else _inline(source, given["columns"])
+        )
         response = source.text(("data", "y"), given.get("y", RESPONSE))
         if response not in table.columns:
             why = (
@@ -116,10 +122,10 @@ class _Columns:
         return cls({**data, RESPONSE: table.columns[response]}, keys, table.unusable)
 
 
-def _read_file(source: Source, given: Mapping[str, Any], directory: Path) -> Table:
-    file = source.text(("data", "file"), given["file"])
+def _read_file(source: Source, given: Mapping[str, Any], directory: Path, data_root: str | Path | None) -> Table:
+    path = directory / source.text(("data", "file"), given["file"])
     try:
-        return read_table(directory / file)
+        return read_table(path if data_root is None else confined(path, Path(data_root)))
     except SupermodelError as error:
         raise source.error(("data", "file"), str(error)) from None
 
