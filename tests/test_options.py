@@ -5,6 +5,7 @@ import json
 from importlib import resources
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 import supermodel as sm
@@ -23,14 +24,19 @@ EXAMPLES = {
     "target_error": ("0.3", ["0.3"], 0.3, [0, -1.0, "0.1", float("nan"), float("inf")]),
     "decide": ("[-1, 5]", ["-1", "5"], (-1.0, 5.0), [[5, -1], [1], "ab", [float("nan"), 1]]),
     "method": ('"blend"', ["blend"], "blend", ["blnd", 3]),
-    "share": ('["omega"]', None, ["omega"], ["omega", 3, [3]]),
-    "prior_odds": ("{ fixed = 1, free = 3 }", None, {"fixed": 1.0, "free": 3.0}, [{"fixed": 0, "free": 0}]),
+    "share": ('["omega"]', None, ["omega"], [3, [3]]),
+    "prior_odds": (
+        "{ fixed = 1, free = 3 }",
+        None,
+        {"fixed": 1.0, "free": 3.0},
+        [{"fixed": 0, "free": 0}, {"fixed": "1", "free": True}],
+    ),
     "max_evaluations": ("1e4", ["1e4"], 10_000, [0, -5, "many"]),
     "max_seconds": ("9", ["9"], 9.0, [0, "9", float("nan")]),
     "explore": ('"quick"', ["quick"], "quick", ["hard", 3]),
     "checkpoint": (None, ["run.ckpt"], "run.ckpt", [3]),
-    "executor": (None, None, None, []),
-    "progress": (None, None, None, []),
+    "executor": (None, None, None, ["x", 4.5]),
+    "progress": (None, None, None, ["x", 3]),
 }
 IN_TOML = [name for name, example in EXAMPLES.items() if example[0] is not None]
 FLAGS = [name for name, example in EXAMPLES.items() if example[1] is not None]
@@ -127,9 +133,27 @@ def test_the_tutorial_names_them_all():
     assert [name for name in wanted if f"`{name}" not in section] == []
 
 
-@pytest.mark.parametrize("name", ["target_error", "decide", "method", "max_evaluations", "max_seconds"])
-def test_compare_refuses_the_same(name):
+@pytest.mark.parametrize("name", EXAMPLES)
+def test_compare_and_evidence_refuse_the_same(name):
     models = parse_spec(SINE.read_text(), SINE.parent).models
-    for bad in EXAMPLES[name][3]:
+    for bad in [*EXAMPLES[name][3], *{"seed": [None], "decide": [5]}.get(name, []), 5j, np.bool_(True)]:
         with pytest.raises(sm.SupermodelError, match=f"`{name}` must be"):
             sm.compare(models, **{name: bad})
+        if name in inspect.signature(sm.evidence).parameters:
+            with pytest.raises(sm.SupermodelError, match=f"`{name}` must be"):
+                sm.evidence(models["free"], **{name: bad})
+
+
+def test_what_is_shared_is_a_name_or_several_that_some_model_has():
+    """A text is one name, not its letters."""
+    models = parse_spec(SINE.read_text(), SINE.parent).models
+    assert options.checked("share", "omega") == ["omega"] == with_run("share", '"omega"').run["share"]
+    for share in ("omegga", ["omega", "omegga"]):
+        for method in ("auto", "mixture"):
+            with pytest.raises(
+                sm.SupermodelError, match=r"\['omegga'\], which no model has; parameters are \['omega', 'phi'\]"
+            ):
+                sm.compare(models, share=share, method=method)
+        with pytest.raises(sm.SupermodelError, match=r"\['omegga'\], which no model has"):
+            sm.Supermodel(models, share=share)
+    assert sm.Supermodel(models, share="omega").dimension == 2

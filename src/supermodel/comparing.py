@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from supermodel.embedding.supermodel import check_models
+from supermodel.embedding.supermodel import check_models, shared_names
 from supermodel.engine.checkpoint import resume, write
 from supermodel.engine.goals import Goals
 from supermodel.engine.judge import judge
@@ -37,7 +37,7 @@ def compare(
     target_error: float = 0.1,
     decide: tuple[float, float] | None = None,
     method: str = "auto",
-    share: bool | Sequence[str] = True,
+    share: bool | str | Sequence[str] = True,
     prior_odds: Mapping[str, float] | None = None,
     max_evaluations: int | None = None,
     max_seconds: float | None = None,
@@ -64,7 +64,8 @@ def compare(
     """
     check_models(models)
     goals = _goals(target_error=target_error, decide=decide, max_evaluations=max_evaluations, max_seconds=max_seconds)
-    share = share if isinstance(share, bool) else list(share)
+    seed, share, executor = checked("seed", seed), checked("share", share), checked("executor", executor)
+    shared_names(models, share)  # refuses those that no model has
     run: Any = (
         Run(models, data, seed, share, executor, goals, checked("explore", explore))
         if checked("method", method) == "auto"
@@ -86,7 +87,15 @@ def evidence(
     check_models({"model": model}, least=1)
     goals = _goals(target_error=target_error, max_evaluations=max_evaluations, max_seconds=max_seconds)
     return _run(
-        Run({"model": model}, data, seed, True, executor, goals, checked("explore", explore)),
+        Run(
+            {"model": model},
+            data,
+            checked("seed", seed),
+            True,
+            checked("executor", executor),
+            goals,
+            checked("explore", explore),
+        ),
         None,
         checkpoint,
         progress,
@@ -99,9 +108,10 @@ def _goals(**given: Any) -> Goals:
 
 
 def _run(run: Any, prior_odds, checkpoint, progress, kind=Comparison):
-    odds = checked_odds(prior_odds or dict.fromkeys(run.models, 1.0), tuple(run.models))
+    odds = checked_odds(checked("prior_odds", prior_odds) or dict.fromkeys(run.models, 1.0), tuple(run.models))
+    checkpoint = checked("checkpoint", checkpoint)
     began = time.monotonic()
-    run.report_progress = shown = reporter(progress)
+    run.report_progress = shown = reporter(checked("progress", progress))
     try:
         with compilation_cache(), _unchanged(run.data):
             if checkpoint is not None:

@@ -13,6 +13,8 @@ from __future__ import annotations
 import contextlib
 import functools
 import os
+import sys
+import warnings
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -34,6 +36,13 @@ def in_float64(function: Callable[..., Any]) -> Callable[..., Any]:
             return function(*args, **kwargs)
 
     return wrapped
+
+
+def numpyro_distributions() -> Any:
+    """`numpyro.distributions`; its import adds a filter of warnings, which are the user's own affair."""
+    with warnings.catch_warnings() if "numpyro" not in sys.modules else contextlib.nullcontext():
+        import numpyro.distributions
+    return numpyro.distributions
 
 
 def cache_folder() -> Path | None:

@@ -57,7 +57,7 @@ def checked(name: str, value: Any) -> Any:
 
 
 def _number(value: Any) -> float:
-    if isinstance(value, bool | str):
+    if isinstance(value, bool | str) or str(getattr(value, "dtype", "")) == "bool":
         raise TypeError
     return float(value)
 
@@ -83,7 +83,7 @@ def _count(value: Any) -> float:
 
 
 def _seed(value: Any) -> int:
-    return _such(int(value), not isinstance(value, bool | str) and int(value) == value and 0 <= value < 2**32)
+    return _such(int(value), int(_number(value)) == value and 0 <= value < 2**32)
 
 
 def _interval(value: Any) -> tuple[float, float]:
@@ -99,7 +99,16 @@ def _odds(value: Mapping[str, Any]) -> dict[str, float]:
 def _names_or_all(value: Any) -> bool | list[str]:
     if isinstance(value, bool):
         return value
-    return _such(list(value), not isinstance(value, str) and all(isinstance(name, str) for name in value))
+    names = [value] if isinstance(value, str) else list(value)
+    return _such(names, all(isinstance(name, str) for name in names))
+
+
+def _truth(value: Any) -> bool:
+    return _such(value, isinstance(value, bool))
+
+
+def _executor(value: Any) -> Any:
+    return _such(value, callable(getattr(value, "map", None)))
 
 
 def one_of(*known: str) -> Callable[[Any], str]:
@@ -126,7 +135,7 @@ OPTIONS = (
            "stop once ln B is surely above HIGH, below LOW or between them", ("LOW", "HIGH"), float),
     Option("method", "auto", f"one of {', '.join(METHODS)}", one_of(*METHODS),
            "auto, or the paper's recipe: " + ", ".join(METHODS[1:]), ("METHOD",)),
-    Option("share", True, "true, false or a list of names", _names_or_all, "which parameters the models share",
+    Option("share", True, "true, false, a name or a list of names", _names_or_all, "which parameters the models share",
            not_a_flag=IN_FILE),
     Option("prior_odds", None, "a table of numbers from 0 up, which must not all be zero", _odds,
            "how likely each model was before", not_a_flag=IN_FILE),
@@ -136,9 +145,10 @@ OPTIONS = (
            "how hard to look for every mode: " + ", ".join(EFFORTS), ("EFFORT",)),
     Option("checkpoint", None, "the path of a file", os.fspath, "keep the run there, and resume from it", ("FILE",),
            not_in_toml="a file that is passed around must not say where to write"),
-    Option("executor", None, "an executor", lambda value: value, "where plain-Python likelihoods run",
+    Option("executor", None, "an executor with `map`, e.g. concurrent.futures.ProcessPoolExecutor(4)", _executor,
+           "where plain-Python likelihoods run",
            not_in_toml=OBJECT, not_a_flag=OBJECT),
-    Option("progress", None, "true, false or None", lambda value: value, "whether to show progress",
+    Option("progress", None, "true, false or None", _truth, "whether to show progress",
            not_in_toml="it is about the terminal, not about the comparison",
            not_a_flag="it shows itself on a terminal only, and --json silences it"),
 )  # fmt: skip

@@ -6,6 +6,7 @@ from typing import NamedTuple
 
 import jax
 import numpy as np
+import numpyro
 import numpyro.distributions as dist
 import pytest
 from scipy import stats
@@ -260,3 +261,28 @@ def test_no_draws_at_all_are_draws_too(name):
         assert points.shape == (0, size)
         assert prior.log_density_at(points).shape == (0,)
         assert prior.sample(np.random.default_rng(0), 2).shape == (2, size)
+
+
+def spoilt(name):
+    """Members of a family of which one argument makes no density, or low is not below high."""
+    member = member_of(SCALARS[name].ours if name in SCALARS else VECTORS[name])
+    row, ends = member.family, ("low", "high") if name == "TruncatedNormal" else ()  # these may be infinite
+    positive = ("scale_tril",) if isinstance(row.text, Unsupported) else row.text.positive
+    for argument, good in member.arguments.items():
+        bad = [math.nan, True, *([] if argument in ends else [math.inf, -math.inf])]
+        for value in bad + [0.0, -1.5] * (argument in positive):
+            yield {argument: np.full(np.shape(good), value)}
+    if "high" in row.arguments:
+        yield from ({"high": member.arguments["low"]}, {"high": 0.5 * member.arguments["low"], "low": 0.6})
+
+
+@pytest.mark.parametrize("name", FAMILIES)
+def test_arguments_that_make_no_density_are_refused(name):
+    """NumPyro is told not to look, as users may tell it; each argument in turn is spoilt, the others are as they were."""
+    member = member_of(SCALARS[name].ours if name in SCALARS else VECTORS[name])
+    as_prior("p", member.build())
+    for changed in spoilt(name):
+        with numpyro.validation_enabled(False):
+            distribution = member._replace(arguments={**member.arguments, **changed}).build()
+        with pytest.raises(PriorError, match=r"prior of 'p'.*has \w+ = .*(numbers are needed|must be)"):
+            as_prior("p", distribution)

@@ -138,3 +138,19 @@ def test_what_is_no_density_is_refused(message):
 def test_a_normalised_prior_of_the_users_own_is_taken():
     assert as_prior("v", Ppf(1.0)).size == 1
     assert quad(lambda v: math.exp(Ppf(1.0).logpdf(v)), -9, 9)[0] == pytest.approx(1)
+
+
+@pytest.mark.parametrize(
+    "prior",
+    [
+        dist.Normal("0", 1),
+        dist.Normal(0, True),
+        scipy.stats.norm("0", 1),
+        scipy.stats.norm(0, True),
+        scipy.stats.norm(1j),
+    ],
+)
+def test_texts_truths_and_complex_numbers_are_no_arguments(prior):
+    with pytest.raises(PriorError, match="'a'.*numbers are needed"):
+        as_prior("a", prior)
+    assert as_prior("a", dist.TruncatedNormal(0, 1, low=-np.inf, high=2)).shape == ()  # nothing is cut off below

@@ -33,6 +33,8 @@ from supermodel.models.joint import Joint
 from supermodel.models.model import Model
 from supermodel.models.noise import total
 from supermodel.models.priors import LOG_ROOT_2PI
+from supermodel.models.space import check_name
+from supermodel.options import checked
 
 COMBINATIONS = ("mixture", "product", "index", "blend", "blend_product")
 
@@ -53,7 +55,7 @@ class Supermodel:
         *,
         combine: str = "mixture",
         coordinate: Coordinate | None = None,
-        share: bool | Sequence[str] = True,
+        share: bool | str | Sequence[str] = True,
         data: Any = None,
         tilt: Sequence[float] | None = None,
         companions: str | Mapping[str, Any] = "prior",
@@ -72,18 +74,18 @@ class Supermodel:
         self.tilt = np.zeros(len(models)) if tilt is None else np.asarray(tilt, float)
         self.warps: Any = None if warps is None else tuple(warps)
         self.reference = reference
-        self._lay_out(share)
+        self._lay_out(checked("share", share))
         self._companions = Companions(self, companions)
         self._check_fit()
 
     # -- layout: who owns which coordinate ------------------------------------------------------------------------
 
     def _lay_out(self, share: bool | Sequence[str]) -> None:
-        shared = self._shared_names(share)
+        shared = shared_names(self.models, share)
         self.labels: dict[str, slice] = {}  # label -> place in the union vector
         self.owners: dict[str, dict[str, str]] = {}  # label -> {model: its own name for it}
         self.places: list[np.ndarray] = []  # per model: where its own coordinates are in the union vector
-        counts = {n: sum(n in m.space.names for m in self.models.values()) for n in self._all_names()}
+        counts = {n: sum(n in m.space.names for m in self.models.values()) for n in _all_names(self.models)}
         end = 0
         for model_name, model in self.models.items():
             place = np.zeros(model.space.dimension, int)
@@ -106,21 +108,6 @@ class Supermodel:
             self.places.append(place)
         self.dimension = end
         self.rest = [np.setdiff1d(np.arange(end), place) for place in self.places]
-
-    def _all_names(self) -> list[str]:
-        return list(dict.fromkeys(n for m in self.models.values() for n in m.space.names))
-
-    def _shared_names(self, share: bool | Sequence[str]) -> set[str]:
-        if share is True:
-            return set(self._all_names())
-        if share is False:
-            return set()
-        unknown = set(share) - set(self._all_names())
-        if unknown:
-            raise ModelError(
-                f"`share` names {sorted(unknown)}, which no model has; parameters are {self._all_names()}."
-            )
-        return set(share)
 
     def sharing_table(self) -> str:
         """Who shares what, as text: one row per parameter, its prior in every model that has it."""
@@ -350,13 +337,27 @@ class Supermodel:
         return f"Supermodel({' | '.join(self.names)}, combine={self.combine!r}, {self.dimension} coordinates)"
 
 
+def shared_names(models: Mapping[str, Model], share: bool | Sequence[str]) -> set[str]:
+    """The parameters that may be shared; names that no model has are refused."""
+    known = _all_names(models)
+    if isinstance(share, bool):
+        return set(known) if share else set()
+    unknown = set(share) - set(known)
+    if unknown:
+        raise ModelError(f"`share` names {sorted(unknown)}, which no model has; parameters are {known}.")
+    return set(share)
+
+
+def _all_names(models: Mapping[str, Model]) -> list[str]:
+    return list(dict.fromkeys(n for m in models.values() for n in m.space.names))
+
+
 def check_models(models: Mapping[str, Model], least: int = 2) -> None:
     """Refuse what is not a dict of at least `least` named models."""
     if not isinstance(models, Mapping) or not models:
         raise ModelError('models are given as a dict {name: Model}, e.g. {"fixed": fixed, "free": free}.')
     for name, model in models.items():
-        if not isinstance(name, str) or not name:
-            raise ModelError(f"a model's name must be a non-empty string; got {name!r}.")
+        check_name(name, "a model's name")
         if not isinstance(model, Model):
             raise ModelError(f"model {name!r} is a {type(model).__name__}, not a supermodel.Model.")
     if len(models) < least:

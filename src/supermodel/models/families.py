@@ -18,6 +18,7 @@ import numpy as np
 import scipy
 
 from supermodel.errors import PriorError
+from supermodel.jax_scope import numpyro_distributions
 
 LOG_2PI = math.log(2 * math.pi)
 
@@ -87,9 +88,7 @@ class Member(NamedTuple):
 
     def build(self) -> Any:
         """The distribution of NumPyro."""
-        import numpyro.distributions as dist
-
-        built = (self.family.build or getattr(dist, self.name))(**self.arguments)
+        built = (self.family.build or getattr(numpyro_distributions(), self.name))(**self.arguments)
         for wrap, value in self.wraps:
             built = getattr(built, wrap)(tuple(value) if wrap == "expand" else value)
         return built
@@ -258,10 +257,9 @@ def _read_truncated_normal(d: Any) -> dict[str, Any] | None:
 
 
 def _build_truncated_normal(loc: Any, scale: Any, low: Any, high: Any) -> Any:
-    import numpyro.distributions as dist
-
+    dist = numpyro_distributions()
     ends = {"low": low, "high": high}
-    return dist.TruncatedNormal(loc, scale, **{k: v if np.all(np.isfinite(v)) else None for k, v in ends.items()})
+    return dist.TruncatedNormal(loc, scale, **{k: None if np.all(np.isinf(v)) else v for k, v in ends.items()})
 
 
 _TRUNCNORM = Scipy(

@@ -15,7 +15,7 @@ import numpy as np
 
 from supermodel.errors import ModelError, PriorError
 from supermodel.jax_scope import in_float64
-from supermodel.models.space import check_names
+from supermodel.models.space import check_name, check_names
 
 
 @dataclass(frozen=True)
@@ -58,8 +58,7 @@ class JointSpace:
 
     def __post_init__(self):
         for name in self.priors:
-            if not isinstance(name, str) or not name:
-                raise ModelError(f"a parameter name must be a non-empty string; got {name!r}.")
+            check_name(name, "a parameter name")
 
     @property
     def names(self) -> tuple[str, ...]:

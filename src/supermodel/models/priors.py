@@ -20,7 +20,7 @@ from typing import Any, Protocol
 import numpy as np
 
 from supermodel.errors import PriorError
-from supermodel.jax_scope import in_float64
+from supermodel.jax_scope import in_float64, numpyro_distributions
 from supermodel.models.families import Plain, from_scipy, member_of
 from supermodel.models.numpy_twin import Twin, twin
 from supermodel.models.rounding import in_doubles
@@ -72,9 +72,7 @@ class Bijected:
 
     @property
     def _transform(self):
-        from numpyro.distributions import biject_to
-
-        return biject_to(self.distribution.support)
+        return numpyro_distributions().biject_to(self.distribution.support)
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -274,16 +272,14 @@ def _is_numpyro(distribution: Any) -> bool:
 
 
 def _from_numpyro(name: str, distribution: Any) -> Bijected:
-    from numpyro.distributions import Delta, ImproperUniform, MaskedDistribution, Unit
-
-    layers = _layers(distribution)
-    if any(isinstance(layer, (ImproperUniform, MaskedDistribution, Unit)) for layer in layers):
+    dist, layers = numpyro_distributions(), _layers(distribution)
+    if any(isinstance(layer, (dist.ImproperUniform, dist.MaskedDistribution, dist.Unit)) for layer in layers):
         raise PriorError(
             f"the prior of {name!r}, {type(distribution).__name__}, is not a normalised density. The evidence is "
             "proportional to the prior's normalisation, so a Bayes factor with it would be arbitrary. "
             "Use a proper prior, e.g. dist.Uniform(low, high) with limits that you can defend."
         )
-    if any(isinstance(layer, Delta) for layer in layers):
+    if any(isinstance(layer, dist.Delta) for layer in layers):
         raise PriorError(
             f"the prior of {name!r} is a point mass. A fixed value is no parameter: "
             "write it into the log likelihood and remove it from `priors`."
@@ -293,11 +289,46 @@ def _from_numpyro(name: str, distribution: Any) -> Bijected:
             f"the prior of {name!r}, {type(distribution).__name__}, is discrete; parameters are sampled as continuous "
             "numbers. Sum the likelihood over its values, or make each value a model of its own."
         )
+    for layer in layers:
+        _check_arguments(name, layer)
     distribution = in_doubles(distribution)  # what was written, where it was rounded to single precision
     prior = Bijected(distribution, describe_numpyro(distribution))
     if not type(distribution).__module__.startswith("numpyro."):
         _check_normalised(name, prior)
     return prior
+
+
+def _check_arguments(name: str, layer: Any) -> None:
+    """Refuse arguments that define no density; NumPyro may have been told not to look, and does not compare low with high."""
+    kind = type(layer).__name__
+    given = {key: vars(layer)[key] for key in getattr(layer, "arg_constraints", {}) if vars(layer).get(key) is not None}
+
+    def refuse(what: str, why: str) -> None:
+        raise PriorError(
+            f"the prior of {name!r}, {kind}, has {what}: {why}. Such arguments define no density, and an evidence needs "
+            "a normalised one. Check their order and their signs."
+        )
+
+    for key, value in given.items():
+        array = np.asarray(value)
+        open_end = "Truncated" in kind and key in ("low", "high")  # where nothing is cut off, an end may be infinite
+        if array.dtype.kind not in "fiu":
+            refuse(f"{key} = {array.tolist()!r}", "numbers are needed")
+        if not np.all(~np.isnan(array) if open_end else np.isfinite(array)):
+            refuse(f"{key} = {array.tolist()}", "it must be finite")
+        if not _holds(layer.arg_constraints[key], array):
+            refuse(f"{key} = {array.tolist()}", f"it must be {layer.arg_constraints[key]}")
+    if {"low", "high"} <= set(given) and not np.all(np.asarray(given["low"]) < np.asarray(given["high"])):
+        low, high = (np.asarray(given[key]).tolist() for key in ("low", "high"))
+        refuse(f"low = {low} and high = {high}", "low must be below high")
+
+
+def _holds(constraint: Any, value: np.ndarray) -> bool:
+    """Whether an argument obeys its own constraint; one that depends on another argument is not for here."""
+    try:
+        return bool(np.all(np.asarray(constraint(value)))) or not np.all(np.isfinite(value))
+    except (NotImplementedError, ValueError):
+        return True
 
 
 def _layers(distribution: Any) -> list[Any]:
@@ -343,6 +374,8 @@ def _from_scipy(name: str, frozen: Any) -> Prior:
             f"the prior of {name!r}, scipy's {family!r}, has array arguments {arguments}. "
             "Give vector parameters a numpyro prior, e.g. dist.Normal(means, sds)."
         )
+    if any(np.asarray(a).dtype.kind not in "fiu" for a in arguments):
+        raise PriorError(f"the prior of {name!r}, scipy's {family!r}, has arguments {arguments}: numbers are needed.")
     if not np.all(np.isfinite(frozen.ppf([0.25, 0.75]))):
         raise PriorError(f"the prior of {name!r}, scipy's {family!r}{arguments}, has arguments that define no density.")
     known = from_scipy(family, *map(float, arguments))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import unicodedata
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -21,13 +22,22 @@ def check_names(names: Sequence[str], values: Mapping[str, Any]) -> None:
         )
 
 
+def check_name(name: Any, what: str) -> None:
+    """Refuse a name that no table, file or picture could show."""
+    if not isinstance(name, str) or not name:
+        raise ModelError(f"{what} must be a non-empty string; got {name!r}.")
+    if any(unicodedata.category(letter) in ("Cc", "Cs") for letter in name):
+        raise ModelError(
+            f"{what} must hold no control characters; got {name!r}. Results are stored and shown under it: rename it."
+        )
+
+
 class Space:
     r"""Names, priors and places: $x \in R^d \leftrightarrow \{name: value\}$, with $\ln \pi(x)$ normalised in $x$."""
 
     def __init__(self, priors: Mapping[str, Any]):
         for name in priors:
-            if not isinstance(name, str) or not name:
-                raise ModelError(f"a parameter name must be a non-empty string; got {name!r}.")
+            check_name(name, "a parameter name")
         self.priors: dict[str, Prior] = {name: as_prior(name, d) for name, d in priors.items()}
         ends = np.cumsum([0] + [prior.size for prior in self.priors.values()])
         self.dimension = int(ends[-1])
