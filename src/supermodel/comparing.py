@@ -64,12 +64,12 @@ def compare(
     """
     check_models(models)
     goals = _goals(target_error=target_error, decide=decide, max_evaluations=max_evaluations, max_seconds=max_seconds)
-    seed, share, executor = checked("seed", seed), checked("share", share), checked("executor", executor)
-    shared_names(models, share)  # refuses those that no model has
+    seed, shared, executor = checked("seed", seed), checked("share", share), checked("executor", executor)
+    shared_names(models, shared)  # refuses those that no model has
     run: Any = (
-        Run(models, data, seed, share, executor, goals, checked("explore", explore))
+        Run(models, data, seed, shared, executor, goals, checked("explore", explore))
         if checked("method", method) == "auto"
-        else Recipe(models, data, seed, share, executor, goals, method)
+        else Recipe(models, data, seed, shared, executor, goals, method)
     )
     return _run(run, prior_odds, checkpoint, progress)
 
