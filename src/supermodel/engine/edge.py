@@ -17,6 +17,7 @@ from supermodel.engine.meter import Meter
 from supermodel.engine.policy import PADDING
 from supermodel.jax_scope import in_float64
 from supermodel.models.joint import Joint
+from supermodel.models.many_points import compiled, over_points
 from supermodel.models.model import Model
 from supermodel.sampling.draws import Draws
 
@@ -80,20 +81,20 @@ class Edge:
         import jax.numpy as jnp
 
         pair, kernel, n, size = self.pair, self.kernel, self.chains, len(self.pair.names)
-        reference = pair.reference
+        reference, widest = pair.reference, max(joint.width for joint in pair.joints)
         if reference is not None:
             hills = jax.tree.map(jnp.asarray, reference.hills)._replace(dof=float(reference.hills.dof))
             reference = reference._replace(hills=hills)
 
         def values(u, warps):
-            return jax.vmap(lambda v: pair.log_joints(v, warps))(u)
+            return over_points(lambda v: pair.log_joints(v, warps), widest)(u)
 
         def with_gradients(u, warps):
             def one(v):
                 parts = [jax.value_and_grad(lambda z, k=k: pair.log_joint(k, z, warps))(v) for k in range(size)]
                 return jnp.stack([p[0] for p in parts]), jnp.stack([p[1] for p in parts])
 
-            return jax.vmap(one)(u)
+            return over_points(one, widest)(u)
 
         evaluate = with_gradients if kernel.needs_gradients else values
 
@@ -109,7 +110,8 @@ class Edge:
 
             return jax.lax.scan(step, state, random)
 
-        return jax.jit(start), jax.jit(block)
+        is_large = any(joint.is_large for joint in pair.joints)
+        return compiled(start, is_large), compiled(block, is_large)
 
     # -- running --------------------------------------------------------------------------------------------------
 

@@ -89,10 +89,10 @@ def shifts(traces: Sequence[Any], points: np.ndarray, name: str) -> np.ndarray:
 
 
 def _has_single(trace: Any) -> bool:
-    return any(is_single(v.aval) or (_is_literal(v) and bool(_is_rounded(v.val))) for v in _variables(trace.jaxpr))
+    return any(is_single(v.aval) or (_is_literal(v) and bool(_is_rounded(v.val))) for v in variables(trace.jaxpr))
 
 
-def _variables(jaxpr: Any) -> Iterator[Any]:
+def variables(jaxpr: Any) -> Iterator[Any]:
     """All variables and literals of a jaxpr and of those within it."""
     yield from (*jaxpr.constvars, *jaxpr.invars)
     for equation in jaxpr.eqns:
@@ -101,7 +101,7 @@ def _variables(jaxpr: Any) -> Iterator[Any]:
             for inner in value if isinstance(value, (tuple, list)) else (value,):
                 inner = getattr(inner, "jaxpr", inner)  # of a closed one
                 if hasattr(inner, "eqns"):
-                    yield from _variables(inner)
+                    yield from variables(inner)
 
 
 def _is_literal(variable: Any) -> bool:

@@ -16,6 +16,7 @@ from supermodel.embedding.combine import times
 from supermodel.embedding.supermodel import Supermodel
 from supermodel.errors import ModelError
 from supermodel.jax_scope import in_float64
+from supermodel.models.many_points import over_points
 from supermodel.models.noise import total
 
 
@@ -56,7 +57,8 @@ class Target:
         """Run every model once at each point (..., D); JAX can trace it."""
         import jax
 
-        flat = jax.vmap(self._terms_at_point)(u.reshape(math.prod(u.shape[:-1]), self.dimension))
+        widest = max(joint.width for joint in self.supermodel.joints)
+        flat = over_points(self._terms_at_point, widest)(u.reshape(math.prod(u.shape[:-1]), self.dimension))
         return jax.tree.map(lambda x: x.reshape(u.shape[:-1] + x.shape[1:]), flat)
 
     def _terms_at_point(self, u) -> Terms:

@@ -1,0 +1,102 @@
+r"""A traced function at many points at once, in parts that fit in memory, with its data beside the program and not in it.
+
+A likelihood of $n$ data takes $n$ numbers a point, of which XLA keeps at least one array: 64 points of a million data are
+half a gigabyte. Few points at a time are faster as well, since they stay in the processor's cache. And `jax.jit` writes the
+arrays that a function closes over into every program, some three times while it compiles.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+from weakref import WeakValueDictionary
+
+import numpy as np
+
+from supermodel.models.rounding import variables
+
+NUMBERS = 2**22  # in the largest array of a part, 32 MiB: 64 points of fewer than 65 536 data are computed all at once
+LARGE = 2**20  # numbers that a function closes over, 8 MiB, from which they are kept out of programs
+POINTS = 10_007  # a prime: arrays that a trace for so many points makes bigger are known by their size
+
+
+def width(trace: Any, dimension: int) -> int:
+    """Numbers in the largest array that a traced function of one point, (dimension,), needs for every point.
+
+    What is the same for all points, such as a design matrix, does not count.
+    """
+    import jax
+    from jax.extend.core import jaxpr_as_fun
+
+    many = jax.make_jaxpr(jax.vmap(jaxpr_as_fun(trace)))(jax.ShapeDtypeStruct((POINTS, dimension), float))
+    sizes = [getattr(variable.aval, "size", 0) for variable in variables(many.jaxpr)]
+    return max((size // POINTS for size in sizes if size and size % POINTS == 0), default=1)
+
+
+def over_points(function: Callable[[Any], Any], width: int) -> Callable[[Any], Any]:
+    """`function` of one point as one of points (n, ...): all of them at once, or as many as `NUMBERS` allow."""
+    import jax
+
+    at_once = max(NUMBERS // width, 1)
+
+    def many(points):
+        if len(points) <= at_once:
+            return jax.vmap(function)(points)
+        return jax.lax.map(function, points, batch_size=at_once)
+
+    return many
+
+
+# -- data beside programs -------------------------------------------------------------------------------------------
+
+_outside: WeakValueDictionary[Any, _Held] = WeakValueDictionary()  # one copy of an array for all programs that live
+
+
+def is_large(trace: Any) -> bool:
+    """Whether a traced function closes over so many numbers that programs should not hold them."""
+    return sum(np.size(constant) for constant in trace.consts) > LARGE
+
+
+def compiled(function: Callable[..., Any], is_large: bool) -> Callable[..., Any]:
+    """`jax.jit`; if `is_large`, the arrays that the function closes over are arguments of the program, held once."""
+    import jax
+
+    if not is_large:
+        return jax.jit(function)
+    programs: dict[Any, Callable[..., Any]] = {}
+
+    def call(*arguments):
+        leaves, tree = jax.tree.flatten(arguments)
+        kind = tree, tuple((np.shape(leaf), str(jax.numpy.result_type(leaf))) for leaf in leaves)
+        if kind not in programs:
+            programs[kind] = _hoisted(function, arguments)
+        return programs[kind](leaves)
+
+    return call
+
+
+def _hoisted(function: Callable[..., Any], arguments: Any) -> Callable[..., Any]:
+    import jax
+
+    closed, shapes = jax.make_jaxpr(function, return_shape=True)(*arguments)
+    held = [_Held.of(getattr(constant, "val", constant)) for constant in closed.consts]
+    program = jax.jit(lambda held, leaves: jax.core.eval_jaxpr(closed.jaxpr, held, *leaves))
+    tree = jax.tree.structure(shapes)
+    return lambda leaves: jax.tree.unflatten(tree, program([h.array for h in held], leaves))
+
+
+class _Held:
+    """An array for programs, and the one that it is a copy of: while that lives, no other is at its place in memory."""
+
+    def __init__(self, original: Any):
+        import jax.numpy as jnp
+
+        self.original, self.array = original, jnp.asarray(original)
+
+    @classmethod
+    def of(cls, original: Any) -> _Held:
+        if not isinstance(original, np.ndarray):
+            return cls(original)
+        place = original.ctypes.data, original.shape, original.strides, original.dtype.str
+        held = _outside.get(place) or cls(original)
+        return _outside.setdefault(place, held)
