@@ -34,6 +34,7 @@ EXAMPLES = {
     "max_evaluations": ("1e4", ["1e4"], 10_000, [0, -5, "many"]),
     "max_seconds": ("9", ["9"], 9.0, [0, "9", float("nan")]),
     "explore": ('"quick"', ["quick"], "quick", ["hard", 3]),
+    "on_error": ('"reject"', ["reject"], "reject", ["drop", 3]),
     "checkpoint": (None, ["run.ckpt"], "run.ckpt", [3]),
     "executor": (None, None, None, ["x", 4.5]),
     "progress": (None, None, None, ["x", 3]),

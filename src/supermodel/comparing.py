@@ -44,6 +44,7 @@ def compare(
     checkpoint: str | os.PathLike[str] | None = None,
     executor: Any = None,
     explore: str = "auto",
+    on_error: str = "raise",
     progress: bool | None = None,
 ) -> Comparison:
     """Bayes factors between two or more models, each with a calibrated error, and a verdict on the whole.
@@ -61,8 +62,11 @@ def compare(
     they disagree. "quick": one look, as cheap as it gets; a narrow second mode may be missed without a word. "thorough":
     five times as many prior draws, levels and climbs.
     `executor`: any `concurrent.futures` executor, for plain-Python likelihoods.
+    `on_error`: a likelihood that is NaN, or raises, is refused with the point; "reject" counts such points as impossible, and
+    the verdict says how many there were. +inf is always refused.
     """
     check_models(models)
+    models = {name: model.with_on_error(checked("on_error", on_error)) for name, model in models.items()}
     goals = _goals(target_error=target_error, decide=decide, max_evaluations=max_evaluations, max_seconds=max_seconds)
     seed, shared, executor = checked("seed", seed), checked("share", share), checked("executor", executor)
     shared_names(models, shared)  # refuses those that no model has
@@ -77,7 +81,7 @@ def compare(
 def evidence(
     model: Model, data: Any = None, *, seed: int = 0, target_error: float = 0.1, max_evaluations: int | None = None,
     max_seconds: float | None = None, checkpoint: str | os.PathLike[str] | None = None, executor: Any = None,
-    explore: str = "auto",
+    explore: str = "auto", on_error: str = "raise",
     progress: bool | None = None,
 ) -> Evidence:  # fmt: skip
     """ln Z of a single model, through its Bayes factor against a reference of evidence 1.
@@ -85,6 +89,7 @@ def evidence(
     `.value`, `.error`, `.verdict`, and, as of every comparison, `.posterior("model")`, `.report(...)`.
     """
     check_models({"model": model}, least=1)
+    model = model.with_on_error(checked("on_error", on_error))
     goals = _goals(target_error=target_error, max_evaluations=max_evaluations, max_seconds=max_seconds)
     return _run(
         Run(

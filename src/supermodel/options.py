@@ -124,6 +124,7 @@ METHODS = (
     "blend",
     "blend_product",
 )  # also in embedding: a test holds both together
+ON_ERROR = ("raise", "reject")
 EFFORTS = ("auto", "quick", "thorough")
 IN_FILE = "it belongs to the models, and stands in the file beside them"
 OBJECT = "it is an object of Python; a FILE.py may hold it in `options`"
@@ -143,6 +144,8 @@ OPTIONS = (
     Option("max_seconds", None, "a positive number", _positive, "stop after this time with what is known", ("S",), float),
     Option("explore", "auto", f"one of {', '.join(EFFORTS)}", one_of(*EFFORTS),
            "how hard to look for every mode: " + ", ".join(EFFORTS), ("EFFORT",)),
+    Option("on_error", "raise", f"one of {', '.join(ON_ERROR)}", one_of(*ON_ERROR),
+           "where a likelihood is NaN or raises: raise, or reject such points as impossible", ("WHAT",)),
     Option("checkpoint", None, "the path of a file", os.fspath, "keep the run there, and resume from it", ("FILE",),
            not_in_toml="a file that is passed around must not say where to write"),
     Option("executor", None, "an executor with `map`, e.g. concurrent.futures.ProcessPoolExecutor(4)", _executor,

@@ -96,7 +96,7 @@ def moved(xp, kernel, step, reference, rng):
         return inner(u)
 
     def one(state, random):
-        state, accepted = step(xp, counted, state, random, tuning, traced(reference) if xp is jnp else reference)
+        state, accepted, _ = step(xp, counted, state, random, tuning, traced(reference) if xp is jnp else reference)
         return state, accepted.mean()
 
     if xp is jnp:
@@ -173,8 +173,8 @@ def forgets_a_rung(step):
     """Draws the rung without looking at the point."""
 
     def careless(xp, call, state, random, tuning, reference):
-        state, accepted = step(xp, call, state, random, tuning, reference)
-        return state._replace(rung=(random.rung < SHARE_FIRST).astype(int)), accepted
+        state, accepted, proposed = step(xp, call, state, random, tuning, reference)
+        return state._replace(rung=(random.rung < SHARE_FIRST).astype(int)), accepted, proposed
 
     return careless
 
@@ -215,7 +215,7 @@ def test_what_is_not_a_number_is_refused():
     start, random = exact_start(kernel, reference, rng, 6), numbers(reference, rng, 1, 6)
     random = type(random)(*(part[0] for part in random))
     for value in (np.nan, -np.inf):
-        state, accepted = kernel.step(
+        state, accepted, _ = kernel.step(
             np, lambda u, v=value: np.full((6, 2), v), start, random, Tuning(TABLE, LOG_PRIOR, 0.3, 1), None
         )
         assert not accepted.any() and np.array_equal(state.u, start.u)

@@ -61,6 +61,7 @@ def write(run: Run, path: str | os.PathLike[str]) -> None:
         "order": [joint.name for joint, _ in run.probes],
         "evaluations": run.meter.evaluations,
         "gradients": run.meter.gradients,
+        "rejected": {joint.name: joint.rejected for joint, _ in run.probes},
         "pilots": [_pilot_attributes(p) for p in run.pilots],
         "arms": [_arm_attributes(arm) for arm in run.arms],
     }
@@ -146,6 +147,8 @@ def resume(run: Run, path: str | os.PathLike[str]) -> bool:
     for i, row in enumerate(attrs["pilots"]):
         run.pilots.append(_restored_pilot(joints[row["name"]], groups[f"pilot{i}"], row))
     run.meter.evaluations, run.meter.gradients = attrs["evaluations"], attrs["gradients"]
+    for name, joint in joints.items():
+        joint.rejected = attrs.get("rejected", {}).get(name, 0)
     run.arms = [_restored_arm(run, groups[f"arm{i}"], row) for i, row in enumerate(attrs["arms"])]
     return True
 

@@ -14,7 +14,7 @@ from supermodel.embedding.supermodel import Supermodel
 from supermodel.embedding.warp import identity
 from supermodel.engine.kernels import Kernel, Randomness, State, Tuning, randomness
 from supermodel.engine.meter import Meter
-from supermodel.engine.policy import PADDING
+from supermodel.engine.policy import BATCH, PADDING
 from supermodel.jax_scope import in_float64
 from supermodel.models.joint import Joint
 from supermodel.models.many_points import compiled, over_points
@@ -105,8 +105,13 @@ class Edge:
 
         def block(state, random, tuning, warps):
             def step(state, random):
-                state, accepted = kernel.step(jnp, lambda u: evaluate(u, warps), state, random, tuning, reference)
-                return state, (state.u, state.log_joints, state.rung, accepted, state.gradients[:, :1])
+                state, accepted, (u, log_joints) = kernel.step(
+                    jnp, lambda u: evaluate(u, warps), state, random, tuning, reference
+                )
+                # What is no number is counted, with an example for each model: it is looked at outside, see `_look_at`.
+                odd = ~(log_joints < jnp.inf) & jnp.isfinite(u).all(axis=1, keepdims=True)
+                noted = odd.sum(axis=0), u[jnp.argmax(odd, axis=0)]
+                return state, ((state.u, state.log_joints, state.rung, accepted, state.gradients[:, :1]), noted)
 
             return jax.lax.scan(step, state, random)
 
@@ -124,6 +129,22 @@ class Edge:
         self.meter.check(self.cost * len(u))
         self.state = self._compiled[0](u, rung, self.pair.warps)
         self._paid(self.cost * len(u))
+        found = np.asarray(self.state.log_joints)
+        if not np.all(found < np.inf):
+            self._look_at((~(found < np.inf)).astype(int), np.repeat(u[:, None], found.shape[1], axis=1))
+            self.state = self.state._replace(log_joints=np.where(np.isnan(found), -np.inf, found))
+
+    def _look_at(self, counts: np.ndarray, examples: np.ndarray) -> None:
+        """Points at which a compiled ln J was no number: `counts` (m, K), with an example each (m, K, D), which is asked again
+        outside of compiled code; there it is refused with its parameters, or counted.
+        """
+        for k, joint in enumerate(self.pair.joints):
+            rows = np.flatnonzero(counts[:, k])[:BATCH]
+            if len(rows) and not self.pair.is_reference(k):
+                x, before = self.pair.warps[k].points(examples[rows, k][:, self.pair.places[k]]), joint.rejected
+                joint.log_likelihood_at(x, size=BATCH)
+                if joint.rejected > before:
+                    joint.rejected = before + int(counts[:, k].sum())
 
     def cost_of_a_step(self, tuning: Tuning) -> int:
         """Evaluations that one step of all chains takes."""
@@ -143,9 +164,10 @@ class Edge:
         random = self._random(np.random.default_rng([seed, self.stream, self.calls]), steps)
         if not self.is_compiled:
             return self._advance_numpy(random, tuning)
-        self.state, (u, log_joints, rung, accepted, gradients) = self._compiled[1](
+        self.state, ((u, log_joints, rung, accepted, gradients), noted) = self._compiled[1](
             self.state, random, tuning, self.pair.warps
         )
+        self._look_at(*map(np.asarray, noted))
         self._paid(each * steps)
         swap = [np.moveaxis(np.asarray(x), 0, 1) for x in (u, log_joints, rung)]
         first = np.moveaxis(np.asarray(gradients), 0, 1)[:, :, 0] if self.kernel.needs_gradients else None
@@ -165,7 +187,7 @@ class Edge:
         record, accepted = [], []
         for i in range(len(random.kind)):
             step = Randomness(*(numbers[i] for numbers in random))
-            self.state, ok = self.kernel.step(np, self.log_joints_at, self.state, step, tuning, self.pair.reference)
+            self.state, ok, _ = self.kernel.step(np, self.log_joints_at, self.state, step, tuning, self.pair.reference)
             record.append(self.state)
             accepted.append(ok.mean())
             if self.meter.over():  # a slow likelihood: the rest of the block would break the limit

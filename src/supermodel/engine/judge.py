@@ -44,6 +44,7 @@ def judge(run: Run) -> Verdict:
             found.append((level if run.matters(arm) or reason.code in SPOILS else "caution", reason))
     rough = {pilot.name: pilot.roughness for pilot in run.pilots}
     found += _looks(run) + neighbours(rough, run.evidences(), run.goals)
+    found += rejections({joint.name: joint.rejected for joint, _ in run.probes}, run.evaluations)
     return worst(found + ending(run.ended, run.evidences(), run.goals))
 
 
@@ -91,6 +92,13 @@ STOCHASTIC = (
 )
 
 
+NOTICEABLE = 1e-3  # share of all evaluations
+REJECTED = (
+    "ln L of {!r} was NaN, or raised, at {} of {} evaluations, which count as impossible. Where the model is possible "
+    "after all, its ln Z is too low."
+)
+
+
 def neighbours(found: Mapping[str, Roughness], evidences: Evidences, goals: Goals) -> list[Finding]:
     """What is to be said of likelihoods that are rough, where a Bayes factor (or a lone evidence) can tell."""
     told: list[Finding] = []
@@ -106,6 +114,15 @@ def neighbours(found: Mapping[str, Roughness], evidences: Evidences, goals: Goal
         elif rough.single > 0 and matters:
             told.append((level, Reason("float32", SINGLE.format(name, rough.floor))))
     return told
+
+
+def rejections(counts: Mapping[str, int], evaluations: int) -> list[Finding]:
+    """What is to be said of points that counted as impossible because a likelihood gave no number."""
+    return [
+        ("caution" if n > NOTICEABLE * evaluations else "ok", Reason("rejected", REJECTED.format(name, n, evaluations)))
+        for name, n in counts.items()
+        if n
+    ]
 
 
 def ending(ended: str, evidences: Evidences, goals: Goals) -> list[Finding]:

@@ -57,16 +57,19 @@ def draw_rung(xp, uniform, tuning: Tuning, log_joints):
 
 
 def _decided(xp, state: State, random: Randomness, tuning: Tuning, log_ratio, u, log_joints, gradients=None):
-    """Accept with the Metropolis ratio, then draw a new rung. NaN and -inf compare false: such proposals are refused."""
+    """Accept with the Metropolis ratio, then draw a new rung. NaN and -inf compare false: such proposals are refused.
+
+    Where a model has no say a point is accepted whatever that model thinks of it: there NaN is kept as impossible.
+    """
     accepted = xp.log(random.accept) < log_ratio
-    u = xp.where(accepted[:, None], u, state.u)
-    kept = xp.where(accepted[:, None], log_joints, state.log_joints)
+    moved = xp.where(accepted[:, None], u, state.u)
+    kept = xp.where(accepted[:, None], xp.where(xp.isnan(log_joints), -xp.inf, log_joints), state.log_joints)
     if gradients is None:
         gradients = state.gradients
     else:
         gradients = xp.where(accepted[:, None, None], gradients, state.gradients)
     rung = draw_rung(xp, random.rung, tuning, kept)
-    return State(u, kept, rung, gradients), accepted
+    return State(moved, kept, rung, gradients), accepted, (u, log_joints)
 
 
 def crank_nicolson(
@@ -131,7 +134,7 @@ class Kernel(NamedTuple):
     """A move and what the engine must know of it."""
 
     name: str
-    step: Callable  # (xp, evaluate, state, random, tuning, reference) -> (state, accepted)
+    step: Callable  # (xp, evaluate, state, random, tuning, reference) -> (state, accepted, (proposed u, its ln J_k))
     first_step: Callable[[int], float]  # of the dimension
     needs_gradients: bool = False
     aim: float | None = None  # the acceptance that warm-up steers the step towards; None: the step stays

@@ -86,7 +86,7 @@ class Meter:
     def _batch(self, joint: Joint, points: np.ndarray, size: int) -> np.ndarray:
         self.check(len(points))
         since = time.monotonic()
-        values = _padded(joint.log_likelihood_at, joint, points, size, self.executor)
+        values = joint.log_likelihood_at(points, self.executor, size)
         self.seconds_calling += time.monotonic() - since
         self.count(len(points))
         return values
@@ -105,15 +105,7 @@ class Meter:
         parts = [joint.value_and_gradient_at(p) for p in _filled(points)]
         self.count(len(points), len(points))
         value, gradient = (np.concatenate(column)[: len(points)] for column in zip(*parts, strict=True))
-        return value, gradient
-
-
-def _padded(function: Callable, joint: Joint, points: np.ndarray, size: int, executor: Any) -> np.ndarray:
-    if not joint.is_traceable:
-        return function(points, executor)
-    short = size - len(points)
-    filled = np.concatenate([points, np.repeat(points[-1:], short, axis=0)]) if short else points
-    return function(filled)[: len(points)]
+        return joint.admitted(points, value), gradient
 
 
 def _filled(points: np.ndarray) -> list[np.ndarray]:

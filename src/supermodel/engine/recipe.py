@@ -19,7 +19,7 @@ from supermodel.embedding.supermodel import Supermodel
 from supermodel.embedding.warp import identity as no_warp
 from supermodel.engine.checkpoint import check_densities, identity, read
 from supermodel.engine.goals import Goals
-from supermodel.engine.judge import ending, neighbours
+from supermodel.engine.judge import ending, neighbours, rejections
 from supermodel.engine.meter import Meter
 from supermodel.engine.roughness import Roughness, covariance, roughness
 from supermodel.engine.whiten import by_moments
@@ -158,6 +158,9 @@ class Recipe:
     def verdict(self) -> Verdict:
         found, evidences = findings(self.report), self.evidences()
         found += neighbours(self.roughness, evidences, self.goals) if self.roughness else []
+        counts = {joint.name: joint.rejected for joint in self.supermodel.joints}
+        counts[" or ".join(self.models)] = int(self.chain.tally.invalid)  # met inside compiled code
+        found += rejections(counts, self.evaluations)
         return worst(found + ending(self.ended, evidences, self.goals))
 
     def record(self) -> ChainRecord:

@@ -10,9 +10,12 @@ import numpy as np
 
 from supermodel.errors import ModelError, SupermodelError
 from supermodel.jax_scope import in_float64
+from supermodel.models.answers import Call, Failure, no_number, real, told
 from supermodel.models.many_points import compiled, is_large, over_points, width
-from supermodel.models.model import Model, own
+from supermodel.models.model import Model
 from supermodel.models.rounding import shifts
+
+FAR = 30.0  # nats of prior density below the lowest of some prior draws: no posterior that could be found is there
 
 
 class Joint:
@@ -22,14 +25,18 @@ class Joint:
         self.name, self.model, self.data = name, model, data
         self.space = model.space
         self.dimension = model.space.dimension
+        self.rejected = 0  # points that counted as impossible because there was no number
 
     # -- one point, traced ----------------------------------------------------------------------------------------
 
     def log_likelihood(self, x):
         import jax.numpy as jnp
 
+        answer = self.model.log_likelihood(self.space.constrain(x), self.data)
+        if answer is None or jnp.result_type(answer).kind in "bc":
+            raise no_number(answer, self.name)
         # A likelihood that is NaN is left NaN: hiding it would hide the user's mistake.
-        return jnp.asarray(self.model.log_likelihood(self.space.constrain(x), self.data), float)
+        return jnp.asarray(answer, float)
 
     def log_prior(self, x):
         return self.space.log_prior(x)
@@ -108,26 +115,85 @@ class Joint:
         return np.asarray(value), np.asarray(gradient)
 
     @in_float64
-    def log_likelihood_at(self, points: np.ndarray, executor: Any = None) -> np.ndarray:
-        """ln L at (n, dimension) points: compiled, vectorised or one by one (on an executor if there is one)."""
-        if len(points) == 0:
+    def log_likelihood_at(self, points: np.ndarray, executor: Any = None, size: int = 0) -> np.ndarray:
+        """ln L at (n, dimension) points: compiled, vectorised or one by one (on an executor if there is one).
+
+        What is compiled is given at least `size` points, copies if need be: one shape, one compilation. NaN and +inf do
+        not leave here, see `admitted`.
+        """
+        n = len(points)
+        if n == 0:
             return np.zeros(0)
         if self.is_traceable:
-            return np.asarray(self._compiled(points))
-        values = self.space.values_at(points)
+            filled = np.concatenate([points, np.repeat(points[-1:], size - n, axis=0)]) if size > n else points
+            return self.admitted(points, np.asarray(self._compiled(filled))[:n])
+        values, call = self.space.values_at(points), Call(self.name, self.model, self.data)
         if self.model.vectorized:
-            return self._vectorized(values, len(points))
-        each = [{name: value[i] for name, value in values.items()} for i in range(len(points))]
-        if executor is None:
-            return np.array([self._scalar(v) for v in each])
-        return np.array(list(executor.map(_Likelihood(self.name, self.model, self.data), each)))
+            answer = call.raw(values)
+            if not isinstance(answer, Failure):
+                return self.admitted(points, self._one_each(answer, n))
+            # Which point was it? Each alone is asked again.
+            each = [call.raw({name: value[i : i + 1] for name, value in values.items()}) for i in range(n)]
+            answers = [a if isinstance(a, Failure) else float(self._one_each(a, 1)[0]) for a in each]
+        else:
+            run = map if executor is None else executor.map
+            answers = list(run(call, [{name: value[i] for name, value in values.items()} for i in range(n)]))
+        failures = {i: a for i, a in enumerate(answers) if isinstance(a, Failure)}
+        return self.admitted(
+            points, real([np.nan if i in failures else a for i, a in enumerate(answers)], self.name), failures
+        )
+
+    def admitted(
+        self, points: np.ndarray, values: np.ndarray, failures: Mapping[int, Failure] | None = None
+    ) -> np.ndarray:
+        """`values` (ln L, or ln J) at the points, if they are numbers below +inf.
+
+        +inf is refused: no evidence exists. NaN, and what was raised (`failures`), is refused or, where the model says
+        `on_error="reject"`, counts as impossible. So it does without a word where parameters overflow, or far outside of
+        the prior, where samplers look but no posterior is.
+        """
+        odd = np.flatnonzero(~(values < np.inf))
+        if not len(odd):
+            return values
+        seen, top = self.space.values_at(points[odd]), np.isposinf(values[odd])
+        overflown = ~np.all(
+            [np.isfinite(v).reshape(len(odd), -1).all(axis=1) for v in seen.values()] or [top | True], axis=0
+        )
+        bad = ~overflown & (top | ~self._is_far(points[odd]))
+        if np.any(bad & top) or (np.any(bad) and self.model.on_error == "raise"):
+            row = int(np.flatnonzero(bad & top if np.any(bad & top) else bad)[0])
+            raise self._refusal(
+                told(seen, row), bool(top[row]), f"{bad.sum()} of {len(points)}", (failures or {}).get(int(odd[row]))
+            )
+        self.rejected += int(bad.sum())
+        return np.where(values < np.inf, values, -np.inf)
+
+    def _is_far(self, points: np.ndarray) -> np.ndarray:
+        usual = self.space.log_prior_at(self.space.sample_prior(np.random.default_rng(0), 64))
+        return ~(self.space.log_prior_at(points) > usual.min() - FAR)
+
+    def _refusal(self, where: str, is_top: bool, share: str, failure: Failure | None) -> ModelError:
+        if is_top:
+            return ModelError(
+                f"the log likelihood of model {self.name!r} is +inf at {where}: the data would be certain there, and the "
+                "evidence does not exist. Look for a density without bound (a standard deviation that goes to 0), a "
+                "division by zero or an overflow."
+            )
+        error = ModelError(
+            f"the log likelihood of model {self.name!r} {'is NaN' if failure is None else f'raises {failure.words}'} at "
+            f"{where} ({share} points at once), so that nothing is known of the model there. Mend it: look for 0/0, the log "
+            'of a negative number or overflow, and return -inf where the model is impossible. Or pass on_error="reject": '
+            "such points then count as impossible, and the verdict says how many there were."
+        )
+        error.__cause__ = None if failure is None else failure.error
+        return error
 
     def log_joint_at(self, points: np.ndarray, executor: Any = None) -> np.ndarray:
         """ln J at (n, dimension) points; where the prior is zero the likelihood still is called."""
         return self.log_likelihood_at(points, executor) + self.space.log_prior_at(points)
 
-    def _vectorized(self, values: Mapping[str, np.ndarray], n: int) -> np.ndarray:
-        result = np.asarray(self.model.log_likelihood(values, self.data), float)
+    def _one_each(self, answer: Any, n: int) -> np.ndarray:
+        result = real(answer, self.name)
         if result.shape == () and not self.space.names:  # no parameters: nothing to vectorise over
             result = np.full(n, float(result))
         if result.shape != (n,):
@@ -137,29 +203,15 @@ class Joint:
             )
         return result
 
-    def _scalar(self, values: Mapping[str, Any]) -> float:
-        return _Likelihood(self.name, self.model, self.data)(values)
-
     def probe(
         self, rng: np.random.Generator, n: int = 64, evaluate: Callable[[np.ndarray], np.ndarray] | None = None
     ) -> tuple[np.ndarray, np.ndarray]:
-        """Prior draws and ln L there (by `evaluate`, if given); refuses NaN and +inf (minus infinity is legal)."""
+        """Prior draws and ln L there (by `evaluate`, if given); not all of them may be impossible."""
         evaluate = evaluate or self.log_likelihood_at
         points = self.space.sample_prior(rng, n)
         values = evaluate(points)
         if np.all(np.isneginf(values)):
             points, values = self._look_further(rng, points, values, evaluate)
-        if np.any(np.isnan(values)):
-            where = {k: np.round(v[np.isnan(values)][0], 6).tolist() for k, v in self.space.values_at(points).items()}
-            raise ModelError(
-                f"the log likelihood of model {self.name!r} is NaN at the prior draw {where} "
-                f"({np.isnan(values).sum()} of {n} draws). A NaN would end every chain that meets it. "
-                "Return -inf where the model is impossible, and look for 0/0, log of a negative number or overflow."
-            )
-        if np.any(np.isposinf(values)):
-            raise ModelError(
-                f"the log likelihood of model {self.name!r} is +inf at a prior draw: the data would be certain."
-            )
         return points, values
 
     def _look_further(self, rng, points, values, evaluate, batches: int = 15):
@@ -174,21 +226,5 @@ class Joint:
             f"the log likelihood of model {self.name!r} is -inf at all of {n * (batches + 1)} prior draws: the data are "
             "impossible under it, or possible only in a sliver of its prior. Check the units of data and parameters, "
             "or narrow the prior to where the likelihood is not zero."
+            + (f" (It was NaN, or raised, at {self.rejected} of them.)" if self.rejected else "")
         )
-
-
-class _Likelihood:
-    """One call of a plain-Python likelihood, as an object that worker processes can receive."""
-
-    def __init__(self, name: str, model: Model, data: Any):
-        self.name, self.function, self.data = name, model._log_likelihood or model.log_likelihood, data
-
-    def __call__(self, values: Mapping[str, Any]) -> float:
-        result = self.function(own(values), *(() if self.data is None else (self.data,)))
-        array = np.asarray(result, float)
-        if array.shape != ():
-            raise ModelError(
-                f"the log likelihood of model {self.name!r} returned an array of shape {array.shape}; it must return one "
-                "number. Sum over the data, or set vectorized=True if it takes arrays of parameter values."
-            )
-        return float(array)

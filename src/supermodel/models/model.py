@@ -64,6 +64,7 @@ class Model:
         self.predict = predict
         self.noise: Noise | None = (noise or Gaussian()) if predict is not None else None
         self.vectorized = vectorized
+        self.on_error = "raise"  # where the log likelihood is NaN or raises; "reject": such points are impossible
         self._log_likelihood = log_likelihood
 
     @classmethod
@@ -87,6 +88,12 @@ class Model:
         """The same model in other unconstrained coordinates."""
         twin = copy.copy(self)
         twin.space = space
+        return twin
+
+    def with_on_error(self, on_error: str) -> Model:
+        """The same model, whose points without a number are refused ("raise") or count as impossible ("reject")."""
+        twin = copy.copy(self)
+        twin.on_error = on_error
         return twin
 
     def with_pilot(self, samples: Mapping[str, Any]) -> Model:

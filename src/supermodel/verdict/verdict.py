@@ -22,6 +22,7 @@ CODES: dict[str, str] = {
     "single_look": "The budget had room for one exploration of a model only.",
     "float32": "A model holds numbers of single precision, and their rounding shows in the answer.",
     "rough": "A log likelihood scatters between neighbouring points, or is random.",
+    "rejected": "A log likelihood was NaN, or raised, at points that then counted as impossible.",
     "target_not_reached": "The run ended before the error met its target.",
     "interrupted": "The run was stopped by hand or by a limit.",
     "never_visited": "A model was never visited; only a limit can be given.",
