@@ -242,7 +242,7 @@ def test_interrupting_returns_the_best_answer_so_far(monkeypatch):
         ({"max_seconds": -1}, "max_seconds"),
         ({"decide": (3, 1)}, "decide"),
         ({"prior_odds": {"separate": 1.0}}, "missing"),
-        ({"prior_odds": {"separate": 1.0, "pooled": -1.0}}, "not negative"),
+        ({"prior_odds": {"separate": 1.0, "pooled": -1.0}}, "prior_odds.*from 0 up.*-1"),
     ],
 )
 def test_bad_arguments_are_refused(arguments, message):
