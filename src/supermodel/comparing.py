@@ -14,6 +14,7 @@ from supermodel.embedding.supermodel import check_models, shared_names
 from supermodel.engine.checkpoint import resume, write
 from supermodel.engine.goals import Goals
 from supermodel.engine.judge import judge
+from supermodel.engine.keeper import Keeper
 from supermodel.engine.policy import BATCH
 from supermodel.engine.progress import reporter
 from supermodel.engine.recipe import Recipe
@@ -52,7 +53,7 @@ def compare(
     The run ends when every model's ln B against the best one is known to `target_error` and the checks are passed;
     or, with `decide=(low, high)` and two models, as soon as the 2-sigma interval of ln B(first, second) lies wholly
     above `high`, below `low` or between them; or at `max_evaluations` or `max_seconds`, which the verdict then says.
-    Ctrl-C returns the best answer so far.
+    Ctrl-C returns the best answer so far, before the next likelihood calls; a second Ctrl-C at once.
 
     `checkpoint`: a file that is written (atomically) as the run goes on; started again with the same models, data and
     seed, the run resumes from it and ends with the same bits as if it had never stopped.
@@ -118,13 +119,10 @@ def _run(run: Any, prior_odds, checkpoint, progress, kind=Comparison):
     began = time.monotonic()
     run.report_progress = shown = reporter(checked("progress", progress))
     try:
-        with compilation_cache(), _unchanged(run.data):
-            if checkpoint is not None:
-                store, load = (Recipe.write, Recipe.resume) if isinstance(run, Recipe) else (write, resume)
-                run.keep = lambda run: store(run, checkpoint)
-                load(run, checkpoint)
-            run.prepare()
-            run.loop()
+        with compilation_cache(), run.interrupts, _unchanged(run.data):
+            with contextlib.nullcontext() if checkpoint is None else _kept(run, checkpoint):
+                run.prepare()
+                run.loop()
             return finish(run, odds, time.monotonic() - began, kind)
     finally:
         if shown is not None:
@@ -156,6 +154,14 @@ def _unchanged(data: Any):
         ) from trouble
     if trouble is not None:
         raise trouble
+
+
+def _kept(run: Any, checkpoint: str | os.PathLike[str]) -> Keeper:
+    """The run as the file has it, if there is one, and who writes it from now on."""
+    store, load = (Recipe.write, Recipe.resume) if isinstance(run, Recipe) else (write, resume)
+    load(run, checkpoint)
+    run.keep = Keeper(checkpoint, store)
+    return run.keep
 
 
 def finish(run: Any, prior_odds: Mapping[str, float], seconds: float, kind: Any = Comparison) -> Any:

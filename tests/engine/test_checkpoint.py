@@ -3,6 +3,7 @@
 import json
 import os
 import random
+import re
 import signal
 import subprocess
 import sys
@@ -115,6 +116,41 @@ def test_another_run_is_refused_and_told_apart(checkpoint, models, options, told
     with pytest.raises(StorageError, match=told):
         sm.compare(models, checkpoint=checkpoint, progress=False, **options)
     assert checkpoint.read_bytes() == before
+
+
+def peaked(bump=0.0, width=0.3):
+    """Two black boxes; with `bump`, the first is raised within `width` of its peak alone."""
+
+    def likelihood(p):
+        mu = np.asarray(p["mu"])
+        return -0.5 * ((0.7 - mu) / 0.5) ** 2 + bump * (np.abs(mu - 0.7) < width)
+
+    widths = {"wide": 30, "narrow": 1}
+    models = {name: sm.Model({"mu": stats.norm(0, s)}, likelihood, vectorized=True) for name, s in widths.items()}
+    return models
+
+
+def test_a_likelihood_that_changed_near_its_peak_only_is_refused(tmp_path):
+    """Draws of a prior sixty times as wide do not see it; points of the posterior do, and the error names one."""
+    path, options = tmp_path / "run.nc", {"seed": 4, "explore": "quick", "progress": False}
+    first = sm.compare(peaked(), checkpoint=path, **options)
+    with pytest.raises(StorageError, match="likelihood of model '(wide|narrow)' was .* and is now") as error:
+        sm.compare(peaked(bump=5.0), checkpoint=path, **options)
+    at, then, now = re.search(r"at \{'mu': (.*?)\} .* was (.*?) and is now (.*?),", str(error.value)).groups()
+    assert abs(float(at) - 0.7) < 0.3 and float(now) - float(then) == pytest.approx(5.0, abs=1e-6)
+    again = sm.compare(peaked(), checkpoint=path, **options)  # what is the same goes on
+    assert again.evidences.values.tolist() == first.evidences.values.tolist()
+
+
+def test_a_noisy_likelihood_is_still_known_again(tmp_path):
+    """Single precision: batches of other sizes differ in their last digits."""
+
+    def single(p):
+        return np.float32(-1e4 - 0.5 * ((0.7 - np.asarray(p["mu"])) / 0.5) ** 2).astype(float)
+
+    model = sm.Model({"mu": stats.norm(0, 1)}, single, vectorized=True)
+    options = {"seed": 4, "explore": "quick", "progress": False, "checkpoint": tmp_path / "run.nc"}
+    assert sm.evidence(model, **options).value == sm.evidence(model, **options).value
 
 
 def test_a_damaged_checkpoint_is_refused(checkpoint, tmp_path):

@@ -2,6 +2,7 @@
 
 import math
 from dataclasses import replace
+from types import SimpleNamespace
 
 import pytest
 
@@ -173,3 +174,13 @@ def test_roughness_is_in_the_error_and_not_in_the_stopping():
     run = rough(noise=0.3)
     assert run.evidences().log_bayes_factor("m0", "m1").error == pytest.approx(math.hypot(0.3, 0.02 * math.sqrt(2)))
     assert run._difference(0, 1).error == pytest.approx(0.02 * math.sqrt(2))
+
+
+@pytest.mark.parametrize("report, level", [(good_report(1.0), "caution"), (None, "fail")])
+def test_a_checkpoint_that_was_lost_is_told_and_spoils_nothing(report, level):
+    run = made_run({(0, None): report, (1, None): report})
+    assert "checkpoint_lost" not in [reason.code for reason in judge(run).reasons]
+    run.keep = SimpleNamespace(trouble="the disk is full.")
+    verdict = judge(run)
+    assert verdict.level == level and verdict.reasons[-1].code == "checkpoint_lost"
+    assert verdict.reasons[-1].sentence.endswith("the disk is full.")

@@ -2,6 +2,8 @@
 
 import concurrent.futures
 import math
+import os
+import signal
 from dataclasses import replace
 
 import numpy as np
@@ -135,6 +137,26 @@ def test_every_call_is_counted(short):
     models = {name: sm.Model(model.priors, counted, vectorized=True) for name, model in pair().items()}
     result = sm.compare(models, **OPTIONS)
     assert calls["n"] == result.evaluations["likelihood"]
+
+
+def test_stopped_between_two_looks_and_resumed_ends_where_it_would_have_ended(short, tmp_path, monkeypatch):
+    """Looks come after 100, 200, 300, 450... records: the run that was stopped after 250 must not look there."""
+    finer = {**OPTIONS, "target_error": 0.008}
+    straight, advance, calls = sm.compare(pair(), **finer), recipe.Chain.advance, []
+    assert straight.chain.weights.shape[1] >= 300
+
+    def stopped(chain, n):
+        calls.append(n)
+        advance(chain, n)
+        if len(calls) == 5:
+            os.kill(os.getpid(), signal.SIGINT)
+
+    monkeypatch.setattr(recipe.Chain, "advance", stopped)
+    part = sm.compare(pair(), checkpoint=tmp_path / "run.nc", **finer)
+    assert part.settings["ended"] == "interrupted" and part.chain.weights.shape[1] == 250
+    resumed = sm.compare(pair(), checkpoint=tmp_path / "run.nc", **finer)
+    assert np.array_equal(resumed.chain.log_shares, straight.chain.log_shares)
+    assert resumed.evaluations == straight.evaluations
 
 
 def test_interrupted_and_resumed_equals_uninterrupted_to_the_bit(short, tmp_path, monkeypatch):

@@ -1,8 +1,8 @@
 """A run as arrays in a file, and back: what was killed goes on as if it had not been, to the bit.
 
 Everything random is drawn from (seed, stream, call number), so no generator needs to be stored. Models and data are not
-stored (they are code); their fingerprints are, and the likelihood is tried again at two stored points: a run is resumed
-only with what it was begun with.
+stored (they are code); their fingerprints are, and the likelihood is tried again at stored points of prior and posterior: a
+run is resumed only with what it was begun with.
 """
 
 from __future__ import annotations
@@ -27,11 +27,12 @@ from supermodel.errors import StorageError
 from supermodel.jax_scope import in_float64
 from supermodel.models.joint import Joint
 from supermodel.results.fingerprint import fingerprint
-from supermodel.results.storage import load_arrays, save_arrays
-from supermodel.verdict.examine import examine
+from supermodel.results.storage import expect, expect_arrays, load_arrays, reading, save_arrays
+from supermodel.verdict.examine import Report
 
 KIND = "checkpoint 2"
-TRIED = 2  # stored points at which a likelihood is tried again
+TRIED = 2  # prior draws at which a likelihood is tried again
+TRIED_HIGH = 4  # and points of the posterior, from the highest down to the median
 
 
 def identity(run: Any) -> dict[str, Any]:
@@ -92,14 +93,19 @@ def _pilot_attributes(p: Pilot) -> dict[str, Any]:
 
 
 def _restored_pilot(joint: Joint, g: dict[str, np.ndarray], row: dict[str, Any]) -> Pilot:
+    d, n_hills = joint.dimension, len(g["hills_log_weights"])
+    expect_arrays(g, {"points": (len(g["log_joint"]), d), "log_joint": (None,), "hills_log_weights": (None,)})
+    expect_arrays(g, {"hills_means": (n_hills, d), "hills_dof": ()})
+    expect_arrays(g, dict.fromkeys(("hills_factors", "hills_inverses"), (n_hills, d, d)))
     kind = WARPS[row["warp"]]
     warp = kind(*(g[f"warp_{name}"] for name in kind._fields))
     hills = Hills(*(g[f"hills_{name}"] for name in Hills._fields))
-    reference = Reference(hills._replace(dof=float(hills.dof)), row["prior_share"])
-    looks = [Look(*look) for look in row["looks"]]
+    reference = Reference(hills._replace(dof=float(hills.dof)), float(row["prior_share"]))
+    expect(warp.inverse(g["points"]).shape == g["points"].shape, "a warp that does not fit its points")
+    looks = [Look(str(name), float(value), float(error), int(n)) for name, value, error, n in row["looks"]]
     return Pilot(
-        joint, warp, reference, g["points"], g["log_joint"], row["spread"], looks, row["is_agreed"], row["step"],
-        row["acceptance"], roughness=Roughness.of(row.get("roughness", ())),
+        joint, warp, reference, g["points"], g["log_joint"], float(row["spread"]), looks, bool(row["is_agreed"]),
+        float(row["step"]), float(row["acceptance"]), roughness=Roughness.of(row.get("roughness", ())),
     )  # fmt: skip
 
 
@@ -128,6 +134,8 @@ def _arm_attributes(arm: Arm) -> dict[str, Any]:
         "evaluations": edge.evaluations,
         "step": float(arm.tuning.step),
         "leapfrogs": int(arm.tuning.leapfrogs),
+        "owed": list(arm.owed),
+        "chapters": [vars(report) for report in arm.chapters],
     }
 
 
@@ -139,17 +147,27 @@ def resume(run: Run, path: str | os.PathLike[str]) -> bool:
         return False
     groups, attrs = stored
     joints = {joint.name: joint for joint in canonical(run.models, run.data)}
-    for i, name in enumerate(attrs["order"]):
-        known = (groups[f"probe{i}"]["points"], groups[f"probe{i}"]["log_likelihood"])
-        points, values = known[0][:TRIED], known[1][:TRIED]
-        check_densities(joints[name], points, values, groups[f"probe{i}"]["log_prior"], path, run.executor)
-        run.probes.append((joints[name], known))
-    for i, row in enumerate(attrs["pilots"]):
-        run.pilots.append(_restored_pilot(joints[row["name"]], groups[f"pilot{i}"], row))
-    run.meter.evaluations, run.meter.gradients = attrs["evaluations"], attrs["gradients"]
-    for name, joint in joints.items():
-        joint.rejected = attrs.get("rejected", {}).get(name, 0)
-    run.arms = [_restored_arm(run, groups[f"arm{i}"], row) for i, row in enumerate(attrs["arms"])]
+    with reading(path):
+        order, rows = attrs["order"], attrs["pilots"]
+        expect(not order or sorted(order) == sorted(joints), "the order of the models")
+        expect([r["name"] for r in rows] == order[: len(rows)], "pilots of other models")
+        for i, name in enumerate(order):
+            probe, d = groups[f"probe{i}"], joints[name].dimension
+            expect_arrays(
+                probe, {"points": (None, d), "log_likelihood": (len(probe["points"]),), "log_prior": (TRIED,)}
+            )
+            run.probes.append((joints[name], (probe["points"], probe["log_likelihood"])))
+        run.pilots = [_restored_pilot(joints[r["name"]], groups[f"pilot{i}"], r) for i, r in enumerate(rows)]
+        run.meter.evaluations, run.meter.gradients = int(attrs["evaluations"]), int(attrs["gradients"])
+        run.arms = [_restored_arm(run, groups[f"arm{i}"], row) for i, row in enumerate(attrs["arms"])]
+        rejected = {str(name): int(n) for name, n in attrs.get("rejected", {}).items()}
+    for i, (joint, (points, values)) in enumerate(run.probes):
+        prior = groups[f"probe{i}"]["log_prior"]
+        check_densities(joint, points[:TRIED], values[:TRIED], prior, path, run.executor)
+    for pilot in run.pilots:
+        _check_peak(pilot, path, run.executor)
+    for name, joint in joints.items():  # after the trials, which may count too
+        joint.rejected = rejected.get(name, 0)
     return True
 
 
@@ -163,7 +181,8 @@ def read(path: str | os.PathLike[str], kind: str, now: dict[str, Any]) -> tuple[
             f"{str(path)!r} is a file of supermodel, but not a checkpoint that this method can resume (it says "
             f"{attrs.get('kind')!r}, not {kind!r}). Give another path to `checkpoint`, or remove the file."
         )
-    _check_identity(now, attrs["identity"], path)
+    with reading(path):
+        _check_identity(now, attrs["identity"], path)
     return groups, attrs
 
 
@@ -180,30 +199,72 @@ def _check_identity(now: dict[str, Any], stored: dict[str, Any], path) -> None:
 
 def check_densities(joint: Joint, points, log_likelihood: np.ndarray, log_prior: np.ndarray, path, executor) -> None:
     """Refuse a file whose stored densities at a few points are not those of the model that is given now."""
-    for what, then, now in (
-        ("likelihood", log_likelihood, joint.log_likelihood_at(points, executor)),
-        ("prior", log_prior, joint.space.log_prior_at(points)),
-    ):
-        if not np.allclose(now, then, rtol=1e-9, atol=1e-9):
-            raise StorageError(
-                f"the checkpoint {str(path)!r} belongs to another run: at a stored point the log {what} of model "
-                f"{joint.name!r} was {then[0]:.10g} and is now {now[0]:.10g}, so the {what} has changed. "
-                "Give another path to `checkpoint`, or remove the file to begin anew."
-            )
+    _check_same(joint, "likelihood", points, log_likelihood, joint.log_likelihood_at(points, executor), path)
+    _check_same(joint, "prior", points, log_prior, joint.space.log_prior_at(points), path)
+
+
+def _check_peak(pilot: Pilot, path: Any, executor: Any) -> None:
+    """The same where it matters: at the highest point of the posterior, and at others down to the median."""
+    order = np.argsort(pilot.log_joint, kind="stable")
+    rows = order[np.unique(np.linspace(len(order) // 2, len(order) - 1, TRIED_HIGH).astype(int))]
+    points, then = pilot.points[rows], pilot.log_joint[rows]
+    prior = pilot.joint.space.log_prior_at(points)
+    now = pilot.joint.log_likelihood_at(points, executor)
+    _check_same(pilot.joint, "likelihood", points, then - prior, now, path, SCATTER * pilot.roughness.noise)
+
+
+SCATTER = 10.0  # times the noise of a rough likelihood that two calls of it may differ by
+
+
+def _check_same(
+    joint: Joint, what: str, points, then: np.ndarray, now: np.ndarray, path: Any, noise: float = 0.0
+) -> None:
+    differ = ~np.isclose(now, then, rtol=1e-9, atol=1e-9 + noise)
+    if not np.any(differ):
+        return
+    i = int(np.argmax(differ))
+    at = {name: np.round(value[i], 6).tolist() for name, value in joint.space.values_at(points).items()}
+    raise StorageError(
+        f"the checkpoint {str(path)!r} belongs to another run: at {at} the log {what} of model {joint.name!r} was "
+        f"{then[i]:.10g} and is now {now[i]:.10g}, so the {what} has changed. Mixing the two would give a wrong answer. "
+        "Give another path to `checkpoint`, or remove the file to begin anew."
+    )
 
 
 def _restored_arm(run: Run, g: dict[str, np.ndarray], row: dict[str, Any]) -> Arm:
-    second = None if row["second"] < 0 else row["second"]
-    pair = joined(run.pilots[row["first"]], None if second is None else run.pilots[second], run.share)
-    edge = Edge(pair, KERNELS[row["kernel"]], CHAINS, row["stream"], run.meter)
+    first, second = int(row["first"]), None if row["second"] < 0 else int(row["second"])
+    pair = joined(run.pilots[first], None if second is None else run.pilots[second], run.share)
+    _check_arm(pair.dimension, g)
+    edge = Edge(pair, KERNELS[row["kernel"]], CHAINS, int(row["stream"]), run.meter)
     edge.state = State(*(g[f"state_{name}"] for name in State._fields))
-    edge.calls, edge.evaluations = row["calls"], row["evaluations"]
+    edge.calls, edge.evaluations = int(row["calls"]), int(row["evaluations"])
     if "u" in g:
         ends = np.cumsum(g["lengths"])[:-1]
         parts = [np.split(g[name], ends, axis=1) for name in ("u", "log_joints", "rung")]
         edge.blocks = [Block(u, j, r, float(a)) for u, j, r, a in zip(*parts, g["acceptances"], strict=True)]
-    tuning = Tuning(g["table"], g["log_prior"], row["step"], row["leapfrogs"])
-    arm = Arm(row["first"], second, edge, Gap(*row["gap"]), tuning, is_used=row["is_used"])
+    tuning = Tuning(g["table"], g["log_prior"], float(row["step"]), int(row["leapfrogs"]))
+    arm = Arm(first, second, edge, Gap(*map(float, row["gap"])), tuning, is_used=bool(row["is_used"]))
+    blocks, steps = row.get("owed", (0, 0))  # earlier versions looked after every addition only, and forgot nothing
+    arm.owed, arm.chapters = (int(blocks), int(steps)), [Report(**figures) for figures in row.get("chapters", ())]
     if edge.blocks:
-        arm.report = examine(edge.draws(tuning))
+        arm.look()
     return arm
+
+
+def _check_arm(d: int, g: dict[str, np.ndarray]) -> None:
+    """`Malformed` unless chains, ladder and record fit each other."""
+    rungs = len(g["table"])
+    expect_arrays(g, {"table": (rungs, 2), "log_prior": (rungs,)})
+    expect_arrays(g, {"state_u": (CHAINS, d), "state_log_joints": (CHAINS, 2)})
+    expect_arrays(g, {"state_rung": (CHAINS,)}, "iu")
+    gradients = g["state_gradients"]
+    expect(gradients.shape in ((CHAINS, 2, d), (CHAINS, 0, 0)), "gradients of another shape")
+    visited = [g["state_rung"]]
+    if "u" in g:
+        n = int(g["lengths"].sum())
+        expect_arrays(g, {"u": (CHAINS, n, d), "log_joints": (CHAINS, n, 2), "acceptances": g["lengths"].shape})
+        expect_arrays(g, {"rung": (CHAINS, n), "lengths": (None,)}, "iu")
+        expect(n > 0 and g["lengths"].min() > 0, "blocks without draws")
+        visited.append(g["rung"])
+    used = int(np.isfinite(g["log_prior"]).sum())
+    expect(all(0 <= r.min() and r.max() < used for r in visited), "a rung beyond the ladder")

@@ -2,6 +2,7 @@ r"""One edge of the tree: a two-model `product` supermodel on a ladder, its chai
 
 from __future__ import annotations
 
+import copy
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -65,6 +66,12 @@ class Edge:
         self.blocks: list[Block] = []
         self.calls = 0
         self.state: Any = None
+
+    def snapshot(self) -> Edge:
+        """As it stands now; blocks and states are never changed."""
+        held = copy.copy(self)
+        held.blocks = list(self.blocks)
+        return held
 
     # -- evaluation -----------------------------------------------------------------------------------------------
 
@@ -156,18 +163,18 @@ class Edge:
 
     @in_float64
     def advance(self, seed: int, steps: int, tuning: Tuning) -> Block:
-        """Move all chains by `steps` steps, or by as many as the budget holds (at least one)."""
+        """Move all chains by `steps` steps, or by as many as the budget holds (at least one); all of it or nothing."""
         each = self.cost_of_a_step(tuning)
         self.meter.check(each)
         steps = min(steps, self.meter.room // each)
-        self.calls += 1
-        random = self._random(np.random.default_rng([seed, self.stream, self.calls]), steps)
+        random = self._random(np.random.default_rng([seed, self.stream, self.calls + 1]), steps)
         if not self.is_compiled:
             return self._advance_numpy(random, tuning)
-        self.state, ((u, log_joints, rung, accepted, gradients), noted) = self._compiled[1](
+        state, ((u, log_joints, rung, accepted, gradients), noted) = self._compiled[1](
             self.state, random, tuning, self.pair.warps
         )
         self._look_at(*map(np.asarray, noted))
+        self.state, self.calls = state, self.calls + 1
         self._paid(each * steps)
         swap = [np.moveaxis(np.asarray(x), 0, 1) for x in (u, log_joints, rung)]
         first = np.moveaxis(np.asarray(gradients), 0, 1)[:, :, 0] if self.kernel.needs_gradients else None
@@ -184,14 +191,15 @@ class Edge:
         return randomness(rng, steps, self.chains, d, float(reference.hills.dof), prior)
 
     def _advance_numpy(self, random: Randomness, tuning: Tuning) -> Block:
-        record, accepted = [], []
+        record, accepted, state = [], [], self.state
         for i in range(len(random.kind)):
             step = Randomness(*(numbers[i] for numbers in random))
-            self.state, ok, _ = self.kernel.step(np, self.log_joints_at, self.state, step, tuning, self.pair.reference)
-            record.append(self.state)
+            state, ok, _ = self.kernel.step(np, self.log_joints_at, state, step, tuning, self.pair.reference)
+            record.append(state)
             accepted.append(ok.mean())
             if self.meter.over():  # a slow likelihood: the rest of the block would break the limit
                 break
+        self.state, self.calls = state, self.calls + 1
         stack = [np.stack([getattr(s, f) for s in record], axis=1) for f in ("u", "log_joints", "rung")]
         return Block(stack[0], stack[1], stack[2], float(np.mean(accepted)))
 
@@ -203,11 +211,11 @@ class Edge:
         join = [np.concatenate([getattr(b, f) for b in blocks], axis=1) for f in ("u", "log_joints", "rung")]
         return Block(join[0], join[1], join[2], float(np.mean([b.acceptance for b in blocks])))
 
-    def draws(self, tuning: Tuning) -> Draws:
-        """All kept blocks as draws of the pair on its ladder, without the rungs that only pad it."""
+    def draws(self, tuning: Tuning, blocks: list[Block] | None = None) -> Draws:
+        """All kept blocks (or these) as draws of the pair on its ladder, without the rungs that only pad it."""
         used = np.isfinite(np.asarray(tuning.log_prior))
         ladder = Ladder(np.asarray(tuning.table)[used], np.asarray(tuning.log_prior)[used])
-        record = self.record()
+        record = self.record(blocks)
         spent = {"likelihood": self.evaluations, "gradient": self.evaluations if self.kernel.needs_gradients else 0}
         pair = self.pair.with_coordinate(ladder)
         return Draws(pair, record.rung, record.log_joints, record.u, spent, info={"acceptance": record.acceptance})

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Any
 
 import numpy as np
 
@@ -31,9 +32,8 @@ def judge(run: Run) -> Verdict:
     if not run.is_weighed:
         why = ENDINGS.get(run.ended, "an interruption")
         sentence = f"the run ended by {why} before the models could be weighed: what it shows is a rough look."
-        return worst(
-            [("fail", Reason("interrupted" if run.ended == "interrupted" else "target_not_reached", sentence))]
-        )
+        code = "interrupted" if run.ended == "interrupted" else "target_not_reached"
+        return worst([("fail", Reason(code, sentence)), *unkept(run)])
     found: list[Finding] = []
     for arm in run.arms:
         if arm.report is None:
@@ -45,7 +45,13 @@ def judge(run: Run) -> Verdict:
     rough = {pilot.name: pilot.roughness for pilot in run.pilots}
     found += _looks(run) + neighbours(rough, run.evidences(), run.goals)
     found += rejections({joint.name: joint.rejected for joint, _ in run.probes}, run.evaluations)
-    return worst(found + ending(run.ended, run.evidences(), run.goals))
+    return worst(found + ending(run.ended, run.evidences(), run.goals) + unkept(run))
+
+
+def unkept(run: Any) -> list[Finding]:
+    """What is to be said of a checkpoint that could not be written any more: the answer is sound, the file is old."""
+    trouble = getattr(run.keep, "trouble", "")
+    return [("caution", Reason("checkpoint_lost", LOST.format(trouble)))] if trouble else []
 
 
 def _looks(run: Run) -> list[Finding]:
@@ -72,6 +78,7 @@ def _joint_error(look: Look, final: Estimate) -> float:
     return float(np.hypot(look.error + AGREE_NATS / AGREE_ERRORS, min(final.error, UNKNOWN)))
 
 
+LOST = "the answer is complete, but the checkpoint is that of an earlier moment of this run: {}"
 ONE_LOOK = "the budget had room for one look at {!r} only: what it missed, no other could tell."
 NO_LOOK = "the chains that explored {!r} from different starts did not meet: a part of its posterior may be missed."
 

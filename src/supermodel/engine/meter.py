@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from supermodel.engine.goals import Goals
+from supermodel.engine.interrupts import Interrupts
 from supermodel.engine.policy import BATCH, PATIENCE
 from supermodel.models.joint import Joint
 
@@ -25,8 +26,15 @@ class Enough(Spent):
 class Meter:
     """Counts evaluations, knows the limits, and says so from time to time."""
 
-    def __init__(self, goals: Goals, executor: Any = None, tell: Callable[[], None] | None = None):
+    def __init__(
+        self,
+        goals: Goals,
+        executor: Any = None,
+        tell: Callable[[], None] | None = None,
+        interrupts: Interrupts | None = None,
+    ):
         self.goals, self.executor, self.tell = goals, executor, tell
+        self.interrupts = interrupts or Interrupts()
         self.began = time.monotonic()
         self.evaluations = self.gradients = 0
         self.seconds_calling = 0.0  # inside likelihoods, for the forecast
@@ -67,7 +75,8 @@ class Meter:
         self.gradients += gradients
 
     def check(self, n: int = 1) -> None:
-        """Refuse to begin `n` evaluations that the budget does not hold."""
+        """Refuse to begin `n` evaluations that the budget does not hold, or that someone has asked to leave."""
+        self.interrupts.check()
         if self.over():
             raise Spent(self.over())
         if n > self.room:

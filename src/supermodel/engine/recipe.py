@@ -6,6 +6,7 @@ goes on to the same bits. Evidences are relative: the models are compared with e
 
 from __future__ import annotations
 
+import copy
 import os
 import time
 from collections.abc import Callable, Mapping
@@ -19,7 +20,8 @@ from supermodel.embedding.supermodel import Supermodel
 from supermodel.embedding.warp import identity as no_warp
 from supermodel.engine.checkpoint import check_densities, identity, read
 from supermodel.engine.goals import Goals
-from supermodel.engine.judge import ending, neighbours, rejections
+from supermodel.engine.interrupts import Interrupts
+from supermodel.engine.judge import ending, neighbours, rejections, unkept
 from supermodel.engine.meter import Meter
 from supermodel.engine.roughness import Roughness, covariance, roughness
 from supermodel.engine.whiten import by_moments
@@ -27,7 +29,7 @@ from supermodel.estimation.conditional import weights_of
 from supermodel.estimation.estimate import Evidences
 from supermodel.jax_scope import in_float64
 from supermodel.results.record import ChainRecord
-from supermodel.results.storage import save_arrays
+from supermodel.results.storage import reading, save_arrays
 from supermodel.sampling.chain import Chain
 from supermodel.sampling.draws import Draws
 from supermodel.sampling.target import target_of
@@ -62,6 +64,8 @@ class Recipe:
     report: Any = None  # a Report, as soon as there are draws
     roughness: dict[str, Roughness] = field(default_factory=dict)  # of every model, at the end
     near: int = 0  # evaluations that looking at neighbours took
+    until: int = 0  # records of each chain at the next look
+    interrupts: Interrupts = field(default_factory=Interrupts)
 
     gradients = 0  # Metropolis needs none
 
@@ -86,10 +90,13 @@ class Recipe:
         """Longer and longer until a goal is met or someone stops it."""
         try:
             while not self.ended:
-                if self.chain.n_draws >= FIRST or self.report is not None:
+                if self.chain.n_draws < self.until:
+                    self._advance()
+                    continue
+                if self.chain.n_draws:
                     self._look()
                 if not self.ended:
-                    self._advance(max(FIRST, self.chain.n_draws // 2))
+                    self.until = min(self.chain.n_draws + max(FIRST, self.chain.n_draws // 2), LONGEST)
             if self.ended in ("target", "decided", "length"):  # by a look, and with a budget left
                 self._look_near()
         except KeyboardInterrupt:
@@ -100,7 +107,8 @@ class Recipe:
 
     def _look_near(self) -> None:
         """How rough each likelihood is, near the draws at which its model has most of the weight."""
-        meter, weights = Meter(self.goals, self.executor), weights_of(self.draws).reshape(-1, len(self.models))
+        meter = Meter(self.goals, self.executor, interrupts=self.interrupts)
+        weights = weights_of(self.draws).reshape(-1, len(self.models))
         meter.began, meter.evaluations = self.began, self.chain.evaluations
         points = self.draws.position.reshape(len(weights), -1)
         for k, joint in enumerate(self.supermodel.joints):
@@ -111,12 +119,15 @@ class Recipe:
             self.roughness[joint.name] = roughness(joint, x, warp, rng, meter)
         self.near = meter.evaluations - self.chain.evaluations
 
-    def _advance(self, n: int) -> None:
-        until = min(self.chain.n_draws + n, LONGEST)
-        while self.chain.n_draws < until:
-            self.chain.advance(min(BLOCK, until - self.chain.n_draws))
+    def _advance(self) -> None:
+        """Blocks up to the next look, or to the end of the budget."""
+        while self.chain.n_draws < self.until:
+            self.interrupts.check()
+            self.chain.advance(min(BLOCK, self.until - self.chain.n_draws))
+            self._keep()
             self.ended = self.goals.over_budget(self.evaluations, self.began)
             if self.ended:
+                self.until = self.chain.n_draws  # a limit that is raised later goes on from a look at what is known
                 return
 
     @in_float64
@@ -125,7 +136,8 @@ class Recipe:
         self.draws: Draws = self.chain.draws()
         self.found, self.report = evidences_of(self.draws), examine(self.draws)
         self.ended = self.ended or self._stop()
-        self._keep()
+        if self.ended != "interrupted":  # a checkpoint holds the border before
+            self._keep()
         if self.report_progress is not None:
             self.report_progress(self)
 
@@ -161,26 +173,38 @@ class Recipe:
         counts = {joint.name: joint.rejected for joint in self.supermodel.joints}
         counts[" or ".join(self.models)] = int(self.chain.tally.invalid)  # met inside compiled code
         found += rejections(counts, self.evaluations)
-        return worst(found + ending(self.ended, evidences, self.goals))
+        return worst(found + ending(self.ended, evidences, self.goals) + unkept(self))
 
     def record(self) -> ChainRecord:
         return ChainRecord.of(self.draws, self.report)
 
     # -- as a file ------------------------------------------------------------------------------------------------
 
-    def write(self, path: str | os.PathLike[str]) -> None:
-        """Put the run, as it stands between two looks, into a file."""
-        groups = self.chain.arrays()
-        groups["probe"] = self._probe(groups["state"]["position"])
-        save_arrays(path, groups, {"kind": KIND, "identity": identity(self) | {"method": self.combine}})
+    def snapshot(self) -> Recipe:
+        """The run as it stands between two blocks, for a file that is written now or later."""
+        held = copy.copy(self)
+        held.chain = copy.copy(self.chain)
+        held.chain.records = list(self.chain.records)
+        return held
 
-    def _probe(self, position: np.ndarray) -> dict[str, np.ndarray]:
-        """A few points and the models' log likelihoods and priors there, by which a resumed run knows its models again."""
-        points = position.reshape(-1, self.supermodel.dimension)[:TRIED]
-        found = {"points": points}
+    def write(self, path: str | os.PathLike[str]) -> None:
+        """Put the run, as it stands between two blocks, into a file."""
+        groups = self.chain.arrays()
+        groups["probe"] = self._probe()
+        attrs = {"kind": KIND, "identity": identity(self) | {"method": self.combine}, "until": self.until}
+        save_arrays(path, groups, attrs)
+
+    def _probe(self) -> dict[str, np.ndarray]:
+        """Where chains stand highest in each model, and its log likelihood and prior there: by these it is known again."""
+        terms, position = self.chain.state.terms, np.asarray(self.chain.state.position)[0]
+        heights = np.asarray(terms.log_priors)[0]
+        if terms.log_likelihoods is not None:
+            heights = heights + np.asarray(terms.log_likelihoods)[0]
+        found: dict[str, np.ndarray] = {}
         for k, joint in enumerate(self.supermodel.joints):
-            x = points[:, self.supermodel.places[k]]
-            found |= {f"likelihood_{k}": joint.log_likelihood_at(x, self.executor)}
+            highest = np.argsort(-heights[:, k], kind="stable")[:TRIED]
+            x = position[highest][:, self.supermodel.places[k]]
+            found |= {f"points_{k}": x, f"likelihood_{k}": joint.log_likelihood_at(x, self.executor)}
             found |= {f"prior_{k}": joint.space.log_prior_at(x)}
         return found
 
@@ -190,10 +214,17 @@ class Recipe:
         found = read(path, KIND, identity(self) | {"method": self.combine})
         if found is None:
             return False
-        groups = found[0]
-        stored = groups.pop("probe")
-        for k, joint in enumerate(self.supermodel.joints):
-            points = stored["points"][:, self.supermodel.places[k]]
-            check_densities(joint, points, stored[f"likelihood_{k}"], stored[f"prior_{k}"], path, self.executor)
-        self.chain.restore(groups)
+        groups, attrs = found
+        with reading(path):
+            stored, places = groups.pop("probe"), self.supermodel.places
+            tried = [
+                # Earlier versions stored points of the whole supermodel.
+                (stored["points"][:, places[k]] if "points" in stored else stored[f"points_{k}"], stored[f"likelihood_{k}"],
+                 stored[f"prior_{k}"])
+                for k in range(len(places))
+            ]  # fmt: skip
+            self.chain.restore(groups)
+            self.until = int(attrs.get("until", self.chain.n_draws))
+        for joint, (points, log_likelihood, log_prior) in zip(self.supermodel.joints, tried, strict=True):
+            check_densities(joint, points, log_likelihood, log_prior, path, self.executor)
         return True

@@ -2,22 +2,26 @@ r"""The run: exploration, tree, warm-up, then blocks until the error is small en
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any
 
 import numpy as np
 
+from supermodel.engine.chapters import whole
 from supermodel.engine.edge import Block, Edge, padded
 from supermodel.engine.explore import Known, Pilot, explore
 from supermodel.engine.goals import Goals
+from supermodel.engine.interrupts import Interrupts
 from supermodel.engine.kernels import KERNELS, Kernel, Tuning, leapfrogs
 from supermodel.engine.meter import Meter, Spent
 from supermodel.engine.network import Measured, candidates, grow, joined, measure
 from supermodel.engine.policy import (
     BATCH,
     CHAINS,
+    CHAPTER,
     CLOSED,
     CLOSING_ERROR,
     EASY,
@@ -62,6 +66,36 @@ class Arm:
     tuning: Tuning
     report: Any = None  # a Report, as soon as there are draws
     is_used: bool = True  # on the tree; else it only closes a cycle, and checks a direct edge
+    owed: tuple[int, int] = (0, 0)  # blocks, and steps at most, of an addition that is under way
+    chapters: list[Any] = field(default_factory=list)  # reports of draws that are no longer kept
+
+    @property
+    def n_blocks(self) -> int:
+        """Blocks that have been run, kept or not."""
+        return sum(chapter.n_draws for chapter in self.chapters) // (CHAINS * STEPS) + len(self.edge.blocks)
+
+    @property
+    def n_draws(self) -> int:
+        """Draws that have been made, kept or not."""
+        return sum(part.n_draws for part in self.chapters) + sum(block.rung.size for block in self.edge.blocks)
+
+    def look(self) -> None:
+        """The report of all draws so far."""
+        self.report = whole([*self.chapters, examine(self.edge.draws(self.tuning))])
+
+    def close_chapter(self) -> None:
+        """Of two chapters' worth of draws, keep the first one's report only (unless it says nothing yet)."""
+        blocks, size = self.edge.blocks, CHAPTER // (CHAINS * STEPS)
+        if len(blocks) < 2 * size or len(blocks) % size:
+            return
+        found = examine(self.edge.draws(self.tuning, blocks[:size]))
+        if np.isfinite(found.error):
+            self.chapters.append(found)
+            del blocks[:size]
+
+    def snapshot(self) -> Arm:
+        """As it stands now: lists that grow are copied, arrays are never changed."""
+        return replace(self, edge=self.edge.snapshot(), chapters=list(self.chapters))
 
 
 @dataclass
@@ -81,9 +115,19 @@ class Run:
     pilots: list[Pilot] = field(default_factory=list)
     arms: list[Arm] = field(default_factory=list)
     ended: str = ""  # why the run ended: "target", "decided", "max_evaluations", ...
+    interrupts: Interrupts = field(default_factory=Interrupts)
 
     def __post_init__(self):
-        self.meter = Meter(self.goals, self.executor, self._watch)
+        self.meter = Meter(self.goals, self.executor, self._watch, self.interrupts)
+
+    def snapshot(self) -> Run:
+        """The run as it stands between two blocks, for a file that is written now or later."""
+        held = copy.copy(self)
+        held.meter = copy.copy(self.meter)
+        held.probes = [(copy.copy(joint), known) for joint, known in self.probes]  # a joint counts what it rejects
+        held.pilots = list(self.pilots)
+        held.arms = [arm.snapshot() for arm in self.arms]
+        return held
 
     @property
     def began(self) -> float:
@@ -218,15 +262,21 @@ class Run:
                 self._loop()
         except Spent as spent:
             self.ended = str(spent)
+            for arm in self.arms:
+                arm.owed = (0, 0)  # a limit that is raised later goes on from what is known by then
         except KeyboardInterrupt:
             self.ended = "interrupted"
         for arm in self.arms:
-            if arm.edge.blocks and (arm.report is None or arm.report.n_draws < arm.edge.record().rung.size):
-                arm.report = examine(arm.edge.draws(arm.tuning))
-        self._keep()
+            if arm.edge.blocks and (arm.report is None or arm.report.n_draws < arm.n_draws):
+                arm.look()
+        if self.ended != "interrupted":  # a checkpoint holds the border before: resumed, the block is run again
+            self._keep()
         self._watch()
 
     def _loop(self) -> None:
+        for arm in self.arms:
+            if arm.owed[0]:
+                self._add(arm, *arm.owed)
         fresh = [arm for arm in self.arms if arm.report is None]  # the others come from a checkpoint
         for i, arm in enumerate(fresh):
             # Blocks before the first estimate; an edge that no Bayes factor rests on gets the least. Where the budget is
@@ -240,17 +290,20 @@ class Run:
             self.ended = self._stop()
             if not self.ended:
                 arm = self._most_useful()
-                self._add(arm, max(1, len(arm.edge.blocks) // GROWTH))
+                self._add(arm, max(1, arm.n_blocks // GROWTH))
 
     def _add(self, arm: Arm, blocks: int, most_steps: int = PATIENCE) -> None:
-        for _ in range(blocks):
-            if most_steps <= 0:
-                break
-            arm.edge.blocks.append(arm.edge.advance(self.seed, min(STEPS, most_steps), arm.tuning))
-            most_steps -= STEPS
+        while blocks > 0 and most_steps > 0:
+            block = arm.edge.advance(self.seed, min(STEPS, most_steps), arm.tuning)
+            arm.edge.blocks.append(replace(block, gradients=None))
+            blocks, most_steps = blocks - 1, most_steps - STEPS
+            arm.close_chapter()
+            arm.owed = (blocks, most_steps)
+            self._keep()
         if not arm.edge.blocks:  # the budget ends between two edges
             raise Spent("max_evaluations")
-        arm.report = examine(arm.edge.draws(arm.tuning))
+        arm.owed = (0, 0)
+        arm.look()
 
     # -- cycles ---------------------------------------------------------------------------------------------------
 

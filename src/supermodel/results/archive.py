@@ -22,9 +22,10 @@ from supermodel.models.families import FAMILIES, Member, member_of
 from supermodel.models.priors import Bijected, as_prior
 from supermodel.results.comparison import SCHEMA, Comparison
 from supermodel.results.export import plain
+from supermodel.results.layout import check_comparison
 from supermodel.results.posterior import ModelPosterior
 from supermodel.results.record import ChainRecord, EdgeRecord
-from supermodel.results.storage import load_arrays, save_arrays
+from supermodel.results.storage import load_arrays, reading, save_arrays
 from supermodel.verdict.verdict import Reason, Verdict
 
 KIND = "comparison"
@@ -93,18 +94,24 @@ def load(path: str | os.PathLike[str], models: Mapping[str, Any] | None = None) 
             f"{str(path)!r} is a file of supermodel, but of the kind {attrs.get('kind')!r}, not a finished comparison. "
             "A checkpoint is continued by running again with the same arguments."
         )
-    if attrs["schema"] > SCHEMA:
-        raise StorageError(
-            f"{str(path)!r} has schema {attrs['schema']}, made by supermodel {attrs['versions'].get('supermodel')}; "
-            f"this version reads up to {SCHEMA}. Upgrade supermodel to read it."
-        )
+    with reading(path):
+        if attrs["schema"] > SCHEMA:
+            raise StorageError(
+                f"{str(path)!r} has schema {attrs['schema']}, made by supermodel {attrs['versions'].get('supermodel')}; "
+                f"this version reads up to {SCHEMA}. Upgrade supermodel to read it."
+            )
+        check_comparison(groups, attrs)
+        return _comparison(groups, attrs, models)
+
+
+def _comparison(groups: Mapping[str, Any], attrs: Mapping[str, Any], models: Mapping[str, Any] | None) -> Comparison:
     names = tuple(attrs["names"])
     table = groups["comparison"]
     edges = tuple(
         EdgeRecord(first, second, report=report, **_arrays(groups[f"edge_{e}"], EDGE))
         for e, (first, second, report) in enumerate(attrs["edges"])
     )
-    result = Comparison(
+    return Comparison(
         evidences=Evidences(names, table["log_evidence"], table["covariance"], attrs["absolute"], attrs["details"]),
         verdict=Verdict(attrs["verdict"][0], tuple(Reason(*reason) for reason in attrs["verdict"][1])),
         evaluations=attrs["evaluations"],
@@ -126,7 +133,6 @@ def load(path: str | os.PathLike[str], models: Mapping[str, Any] | None = None) 
         schema=attrs["schema"],
         chain=_chain(names, groups, attrs.get("chain")),
     )
-    return result
 
 
 def _chain(names: tuple[str, ...], groups: Mapping[str, Any], row: list | None) -> ChainRecord | None:

@@ -3,7 +3,8 @@
 A file holds groups of named arrays and a dictionary of attributes (anything JSON can say). It is made in memory,
 written to a temporary file in the same folder, flushed to the disk and renamed: a crash, a full disk or a `kill -9`
 leaves either the old file or the new one. Behind the netCDF content, where readers of netCDF do not look, stands its
-SHA-256: damage is seen before anything is read, let alone computed with.
+SHA-256: damage is seen before anything is read, let alone computed with. A digest is no signature: who means to forge a
+file can seal it anew. So sizes and types are checked before anything is allocated, and whatever is malformed is told as that.
 """
 
 from __future__ import annotations
@@ -13,9 +14,11 @@ import errno
 import hashlib
 import io
 import json
+import math
 import os
 import secrets
-from collections.abc import Mapping
+import stat
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -27,6 +30,8 @@ FORMAT = "supermodel record 1"
 SEAL = b"supermodel sha256 "
 HDF5 = b"\x89HDF\r\n\x1a\n"
 _FLAG = "supermodel_kind"  # how an array was dressed for netCDF, which knows no booleans
+DEEPEST = 16  # nested lists and tables in an attribute: ours have six
+WIDEST = 2**30  # bytes of a text array, all of whose entries take the room of the longest
 
 Groups = Mapping[str, Mapping[str, np.ndarray]]
 
@@ -45,9 +50,13 @@ def load_arrays(path: str | os.PathLike[str]) -> tuple[dict[str, dict[str, np.nd
     `StorageError` where the file is missing, damaged, truncated, or not one of ours.
     """
     try:
+        _check_regular(Path(path))
         content = Path(path).read_bytes()
-    except OSError as error:
-        raise StorageError(f"cannot read {str(path)!r}: {error.strerror or error}. Is the path right?") from None
+    except (OSError, ValueError) as error:  # ValueError: a NUL in the path
+        if isinstance(error, StorageError):
+            raise
+        why = getattr(error, "strerror", None) or error
+        raise StorageError(f"cannot read {str(path)!r}: {why}. Is the path right?") from None
     content, seal = content[: -len(_seal(b""))], content[-len(_seal(b"")) :]
     if not seal.startswith(SEAL):
         raise StorageError(_why_unsealed(content + seal, path))
@@ -56,7 +65,51 @@ def load_arrays(path: str | os.PathLike[str]) -> tuple[dict[str, dict[str, np.nd
             f"{str(path)!r} is damaged: its contents do not match the digest stored with them, so something in it has "
             "changed. Take a copy from a backup, or run again."
         )
-    return _from_netcdf(content)
+    with reading(path):
+        return _from_netcdf(content)
+
+
+@contextlib.contextmanager
+def reading(path: str | os.PathLike[str]) -> Iterator[None]:
+    """Within, the inside of a file is taken apart: whatever does not fit is told as a malformed file."""
+    try:
+        yield
+    except StorageError:
+        raise
+    except Exception as error:  # what a forged file can break has no end: KeyError, RecursionError, any of HDF5's own
+        told = str(error) if isinstance(error, Malformed) else f"{type(error).__name__}: {str(error)[:200]}"
+        raise StorageError(
+            f"{str(path)!r} has the seal of supermodel, but its inside is not what supermodel writes ({told}). It was changed "
+            "and sealed again, or made by a version with a mistake. Take a copy from a backup, or run again."
+        ) from error
+
+
+class Malformed(Exception):
+    """What is wrong inside a file, for `reading` to tell."""
+
+
+def expect(holds: Any, what: str) -> None:
+    """`Malformed` unless it holds."""
+    if not holds:
+        raise Malformed(what)
+
+
+def expect_arrays(
+    group: Mapping[str, np.ndarray], shapes: Mapping[str, tuple[int | None, ...]], kinds: str = "iuf"
+) -> None:
+    """`Malformed` unless the group has these arrays, of numbers, in these shapes (None: any length)."""
+    for name, shape in shapes.items():
+        found = group[name]
+        fits = len(found.shape) == len(shape) and all(b in (None, a) for a, b in zip(found.shape, shape, strict=True))
+        expect(fits and found.dtype.kind in kinds, f"{name!r} is an array {found.shape} of {found.dtype}")
+
+
+def _check_regular(path: Path) -> None:
+    """Refuse folders, devices and pipes: some have no end, others block, and none can be replaced."""
+    if not stat.S_ISREG(path.stat().st_mode):
+        raise StorageError(
+            f"{str(path)!r} is no regular file but a folder, a device or a pipe. Give the path of a file."
+        )
 
 
 def _seal(content: bytes) -> bytes:
@@ -79,6 +132,8 @@ def write_atomically(path: str | os.PathLike[str], content: bytes) -> None:
     path = Path(path)
     temporary = path.with_name(f".{path.name}.{secrets.token_hex(4)}.tmp")
     try:
+        with contextlib.suppress(FileNotFoundError, NotADirectoryError):
+            _check_regular(path)
         with open(temporary, "xb") as file:
             file.write(content)
             file.flush()
@@ -172,22 +227,70 @@ def _write(group: Any, name: str, array: np.ndarray) -> None:
 
 def _from_netcdf(content: bytes) -> tuple[dict[str, dict[str, np.ndarray]], dict[str, Any]]:
     import h5netcdf
+    import h5py
 
+    with h5py.File(io.BytesIO(content), "r") as file:
+        _check_layout(file)
     with h5netcdf.File(io.BytesIO(content), "r") as file:
-        attrs = {key: json.loads(str(file.attrs[key])) for key in file.attrs if key != "format"}
-        return {name: {n: _read(v) for n, v in group.variables.items()} for name, group in file.groups.items()}, attrs
+        attrs = {key: _attribute(key, str(file.attrs[key])) for key in file.attrs if key != "format"}
+        variables = [v for group in file.groups.values() for v in group.variables.values()]
+        claimed = sum(math.prod(v.shape) * v.dtype.itemsize for v in variables)
+        expect(claimed <= len(content), f"arrays of {claimed} bytes in a file of {len(content)}")
+        return {
+            name: {n: _read(n, v) for n, v in group.variables.items()} for name, group in file.groups.items()
+        }, attrs
 
 
-def _read(variable: Any) -> np.ndarray:
+def _check_layout(file: Any) -> None:
+    """Groups of plain arrays, one level deep; no links, and nothing that is kept in another file."""
+    import h5py
+
+    for name in _members(file):
+        expect(isinstance(file[name], h5py.Group), f"{name!r} stands outside a group")
+        for inner in _members(file[name]):
+            array = file[name][inner]
+            expect(isinstance(array, h5py.Dataset) and array.shape is not None, f"{inner!r} is no array")
+            expect(not array.is_virtual and array.external is None, f"{inner!r} is kept in another file")
+            is_text = h5py.check_string_dtype(array.dtype) is not None
+            expect(is_text or array.dtype.kind in "iuf", f"{inner!r} is of the type {array.dtype}")
+
+
+def _members(group: Any) -> list[str]:
+    import h5py
+
+    links = {name: group.get(name, getlink=True) for name in group}
+    expect(all(type(link) is h5py.HardLink for link in links.values()), "a link to another place")
+    return list(links)
+
+
+def _attribute(key: str, text: str) -> Any:
+    value = json.loads(text)
+    level = [value]
+    for _ in range(DEEPEST):
+        level = [part for item in level if isinstance(item, list | dict) for part in _parts(item)]
+    expect(not level, f"the attribute {key!r} is nested more than {DEEPEST} times")
+    return value
+
+
+def _parts(item: list | dict) -> list:
+    return list(item.values()) if isinstance(item, dict) else item
+
+
+def _read(name: str, variable: Any) -> np.ndarray:
     flag = str(variable.attrs[_FLAG]) if _FLAG in variable.attrs else ""
     if flag.startswith("empty "):
         _, dtype, shape = flag.split(" ", 2)
-        return np.zeros(json.loads(shape), np.dtype(dtype))
+        lengths = json.loads(shape)
+        expect(0 in lengths and np.dtype(dtype).kind in "biufU", f"the array {name!r} is said to be empty, but is not")
+        return np.zeros(lengths, np.dtype(dtype))
     data = np.asarray(variable[...])
     if flag == "bool":
         return data.astype(bool)
     if flag == "text":
-        return np.array([s.decode() if isinstance(s, bytes) else str(s) for s in data.ravel()], dtype=str).reshape(
-            data.shape
+        texts = [s.decode() if isinstance(s, bytes) else str(s) for s in data.ravel()]
+        expect(
+            4 * len(texts) * max(map(len, texts), default=0) <= WIDEST,
+            f"the text {name!r} would take over {WIDEST} bytes",
         )
+        return np.array(texts, dtype=str).reshape(data.shape)
     return data

@@ -25,6 +25,7 @@ CODES: dict[str, str] = {
     "rejected": "A log likelihood was NaN, or raised, at points that then counted as impossible.",
     "target_not_reached": "The run ended before the error met its target.",
     "interrupted": "The run was stopped by hand or by a limit.",
+    "checkpoint_lost": "The checkpoint could not be written any more; the answer is not touched.",
     "never_visited": "A model was never visited; only a limit can be given.",
 }
 
