@@ -83,7 +83,7 @@ class Joint:
         traces = [self._trace] if self.is_traceable else []
         if getattr(self.space, "traceable", True):
             traces.append(self._traced(self.log_prior))
-        return shifts(traces, points, self.name)
+        return shifts(traces, points, self.name, self.width if self.is_traceable else 1)
 
     @cached_property
     @in_float64

@@ -7,13 +7,11 @@ arrays that a function closes over into every program, some three times while it
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 from weakref import WeakValueDictionary
 
 import numpy as np
-
-from supermodel.models.rounding import variables
 
 NUMBERS = 2**22  # in the largest array of a part, 32 MiB: 64 points of fewer than 65 536 data are computed all at once
 LARGE = 2**20  # numbers that a function closes over, 8 MiB, from which they are kept out of programs
@@ -31,6 +29,18 @@ def width(trace: Any, dimension: int) -> int:
     many = jax.make_jaxpr(jax.vmap(jaxpr_as_fun(trace)))(jax.ShapeDtypeStruct((POINTS, dimension), float))
     sizes = [getattr(variable.aval, "size", 0) for variable in variables(many.jaxpr)]
     return max((size // POINTS for size in sizes if size and size % POINTS == 0), default=1)
+
+
+def variables(jaxpr: Any) -> Iterator[Any]:
+    """All variables and literals of a jaxpr and of those within it."""
+    yield from (*jaxpr.constvars, *jaxpr.invars)
+    for equation in jaxpr.eqns:
+        yield from (*equation.invars, *equation.outvars)
+        for value in equation.params.values():
+            for inner in value if isinstance(value, (tuple, list)) else (value,):
+                inner = getattr(inner, "jaxpr", inner)  # of a closed one
+                if hasattr(inner, "eqns"):
+                    yield from variables(inner)
 
 
 def over_points(function: Callable[[Any], Any], width: int) -> Callable[[Any], Any]:

@@ -7,13 +7,14 @@ closes over such numbers is smooth, so that nothing near it tells of the roundin
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from supermodel.jax_scope import in_float64
 from supermodel.models.families import Plain, member_of
+from supermodel.models.many_points import LARGE, compiled, over_points, variables
 
 BITS = 16  # a number of so few bits was not rounded to 24: one rounded number in 2^8 looks like one
 REPEATS = 16  # of random last bits: their root mean square is known to a sixth
@@ -61,12 +62,13 @@ def in_doubles(distribution: Any) -> Any:
 
 
 @in_float64
-def shifts(traces: Sequence[Any], points: np.ndarray, name: str) -> np.ndarray:
+def shifts(traces: Sequence[Any], points: np.ndarray, name: str, width: int = 1) -> np.ndarray:
     r"""Nats by which rounding to single precision may have moved $\ln Z$, (REPEATS,): its draws, all 0 without such numbers.
 
     $\partial \ln Z / \partial c = E[\partial \ln J / \partial c]$ over the posterior, and a rounded number c is unsure by
     $1/\sqrt{12}$ of a unit in its last place. All of them are moved by a unit up or down at random (Monte Carlo
-    arithmetic, Parker 1997), and the mean of $\ln J$ over `points` is looked at. `traces`: jaxprs that add up to ln J.
+    arithmetic, Parker 1997), and the mean of $\ln J$ over `points` is looked at. `traces`: jaxprs that add up to ln J,
+    which take `width` numbers a point.
     Draws of one number are the same in all models that hold it: what cancels in a Bayes factor cancels here. NaN where
     the programs cannot be walked through.
     """
@@ -82,7 +84,8 @@ def shifts(traces: Sequence[Any], points: np.ndarray, name: str) -> np.ndarray:
         return jnp.mean(each(jnp.asarray(points)))
 
     try:
-        values = np.asarray(jax.jit(jax.vmap(mean))(np.arange(REPEATS)), float)
+        many = compiled(over_points(mean, width * len(points)), REPEATS * width > LARGE)
+        values = np.asarray(many(np.arange(REPEATS)), float)
     except Exception:  # a primitive that is not applied by its parameters alone: the answer stands without its rounding
         return np.full(REPEATS, np.nan)
     return (values - values.mean()) / np.sqrt(12 * (1 - 1 / REPEATS))
@@ -90,18 +93,6 @@ def shifts(traces: Sequence[Any], points: np.ndarray, name: str) -> np.ndarray:
 
 def _has_single(trace: Any) -> bool:
     return any(is_single(v.aval) or (_is_literal(v) and bool(_is_rounded(v.val))) for v in variables(trace.jaxpr))
-
-
-def variables(jaxpr: Any) -> Iterator[Any]:
-    """All variables and literals of a jaxpr and of those within it."""
-    yield from (*jaxpr.constvars, *jaxpr.invars)
-    for equation in jaxpr.eqns:
-        yield from (*equation.invars, *equation.outvars)
-        for value in equation.params.values():
-            for inner in value if isinstance(value, (tuple, list)) else (value,):
-                inner = getattr(inner, "jaxpr", inner)  # of a closed one
-                if hasattr(inner, "eqns"):
-                    yield from variables(inner)
 
 
 def _is_literal(variable: Any) -> bool:
