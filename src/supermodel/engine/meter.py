@@ -12,6 +12,7 @@ import numpy as np
 from supermodel.engine.goals import Goals
 from supermodel.engine.interrupts import Interrupts
 from supermodel.engine.policy import BATCH, PATIENCE
+from supermodel.engine.workers import Hanging, Workers
 from supermodel.models.joint import Joint
 
 
@@ -33,8 +34,9 @@ class Meter:
         tell: Callable[[], None] | None = None,
         interrupts: Interrupts | None = None,
     ):
-        self.goals, self.executor, self.tell = goals, executor, tell
+        self.goals, self.tell = goals, tell
         self.interrupts = interrupts or Interrupts()
+        self.workers = None if executor is None else Workers(executor, self._left, self.interrupts)
         self.began = time.monotonic()
         self.evaluations = self.gradients = 0
         self.seconds_calling = 0.0  # inside likelihoods, for the forecast
@@ -50,14 +52,17 @@ class Meter:
         """Which limit has been met, or ""."""
         return self.goals.over_budget(self.evaluations, self.began, PATIENCE)
 
+    def _left(self) -> float:
+        """Seconds left; negative beyond the limit, infinite without one."""
+        return (self.goals.max_seconds or np.inf) - (time.monotonic() - self.began)
+
     @contextlib.contextmanager
     def share(self, part: float):
         """Within, no more than a part of what is left of a limited budget may be spent."""
         if self.goals.max_evaluations is not None:
             self.allowance = self.evaluations + part * self.room
         if self.goals.max_seconds is not None:
-            left = self.goals.max_seconds - (time.monotonic() - self.began)
-            self.until = time.monotonic() + part * left
+            self.until = time.monotonic() + part * self._left()
         try:
             yield
         finally:
@@ -66,8 +71,7 @@ class Meter:
     def affords(self, n: int, share: float) -> bool:
         """Whether `n` evaluations cost no more than a share of the evaluations, and of the time, that are left."""
         each = self.seconds_calling / max(self.evaluations, 1)
-        left = (self.goals.max_seconds or np.inf) - (time.monotonic() - self.began)
-        return n <= share * self.room and n * each <= share * left
+        return n <= share * self.room and n * each <= share * self._left()
 
     def count(self, n: int, gradients: int = 0) -> None:
         """Note `n` evaluations, `gradients` of them with gradient."""
@@ -95,7 +99,10 @@ class Meter:
     def _batch(self, joint: Joint, points: np.ndarray, size: int) -> np.ndarray:
         self.check(len(points))
         since = time.monotonic()
-        values = joint.log_likelihood_at(points, self.executor, size)
+        try:
+            values = joint.log_likelihood_at(points, self.workers, size)
+        except Hanging:
+            raise Spent("max_seconds") from None
         self.seconds_calling += time.monotonic() - since
         self.count(len(points))
         return values
@@ -103,7 +110,7 @@ class Meter:
     @property
     def _polite(self) -> int:
         """Plain-Python calls at a time: about a second of them, so that a limit on time is kept (on an executor: more)."""
-        if self.executor is not None:
+        if self.workers is not None:
             return BATCH
         each = self.seconds_calling / max(self.evaluations, 1)
         return int(np.clip(1.0 / max(each, 1e-9), 1, BATCH)) if self.evaluations else 4

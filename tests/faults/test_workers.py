@@ -1,0 +1,93 @@
+"""Executors whose workers die or hang: a sentence or an answer, in time, and the checkpoint of the last block."""
+
+import os
+import signal
+import threading
+import time
+from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
+from multiprocessing import get_context
+
+import pytest
+from scipy import stats
+
+import supermodel as sm
+from supermodel.errors import SupermodelError
+
+OPTIONS = {"seed": 1, "explore": "quick", "target_error": 0.05, "progress": False}
+
+
+def sound(p):
+    return -0.5 * (0.7 - float(p["mu"])) ** 2
+
+
+def deadly(p):
+    """At module level, so that workers can receive it; far out in the prior it takes its process along."""
+    if float(p["mu"]) > 4.0:
+        os._exit(1)
+    return sound(p)
+
+
+def model(likelihood):
+    return sm.Model({"mu": stats.norm(0, 3)}, likelihood)
+
+
+def test_a_worker_that_dies_is_told():
+    with ProcessPoolExecutor(1, mp_context=get_context("forkserver")) as pool:
+        with pytest.raises(SupermodelError, match="a worker of the executor died .* given a new executor"):
+            sm.evidence(model(deadly), executor=pool, **OPTIONS)
+
+
+def test_after_the_death_of_a_worker_the_run_goes_on_from_its_checkpoint(tmp_path):
+    """A pool that breaks in the middle, as a process pool does, and a new one for the second call."""
+
+    class Breaking(ThreadPoolExecutor):
+        submitted = 0
+
+        def submit(self, *given):
+            self.submitted += 1
+            if self.submitted > 1500:
+                from concurrent.futures.process import BrokenProcessPool
+
+                raise BrokenProcessPool("a process was terminated abruptly")
+            return super().submit(*given)
+
+    path, options = tmp_path / "run.nc", OPTIONS | {"target_error": 0.01}
+    with Breaking(2) as pool, pytest.raises(SupermodelError, match="a worker of the executor died"):
+        sm.evidence(model(sound), executor=pool, checkpoint=path, **options)
+    assert path.exists()
+    with ThreadPoolExecutor(2) as pool:
+        resumed = sm.evidence(model(sound), executor=pool, checkpoint=path, **options)
+    straight = sm.evidence(model(sound), **options)
+    assert (resumed.value, resumed.error, resumed.evaluations) == (straight.value, straight.error, straight.evaluations)
+
+
+class Hanging:
+    """A likelihood that from its 300th call on waits until it is released."""
+
+    def __init__(self):
+        self.released, self.calls = threading.Event(), 0
+
+    def __call__(self, p):
+        value = sound(p)  # JAX, which tries to trace it, gets no further
+        self.calls += 1
+        if self.calls > 300:
+            self.released.wait(60)
+        return value
+
+
+@pytest.mark.parametrize("stop", ["limit", "ctrl-c"])
+def test_a_likelihood_that_hangs_on_an_executor_costs_no_answer(stop):
+    hanging, began = Hanging(), time.monotonic()
+    timer = threading.Timer(1.0, lambda: os.kill(os.getpid(), signal.SIGINT))
+    limit = {"max_seconds": 1.5} if stop == "limit" else {}
+    with ThreadPoolExecutor(2) as pool:
+        try:
+            if stop == "ctrl-c":
+                timer.start()
+            result = sm.evidence(model(hanging), executor=pool, **OPTIONS | limit)
+        finally:
+            timer.cancel()
+            hanging.released.set()
+    assert time.monotonic() - began < 10
+    assert result.settings["ended"] == ("max_seconds" if stop == "limit" else "interrupted")
+    assert result.verdict.level == "fail"
