@@ -70,6 +70,12 @@ def test_an_answer_that_no_look_stands_by():
     assert levels(two(off(1.05 * DISAGREE_ERRORS), alone)) == ("fail", ["pilot_disagrees"])
 
 
+def test_looks_that_are_too_vague_to_vouch():
+    assert levels(two(looks=[(TRUTH + 1.5, 1.4), (TRUTH - 2.0, 3.0)])) == ("caution", ["vague_looks"])
+    assert levels(two(looks=[(TRUTH + 1.5, 0.9), (TRUTH - 2.0, 3.0)])) == ("ok", [])
+    assert levels(two(looks=[(TRUTH + 10.0, 1.4)])) == ("fail", ["pilot_disagrees"])
+
+
 def test_one_look_that_stands_by_the_answer_is_enough():
     answer = off(2 * DISAGREE_ERRORS)
     assert levels(two(answer, [(TRUTH, ERROR), (answer, ERROR)])) == ("ok", [])

@@ -47,6 +47,26 @@ def test_moments_whiten(rng):
     assert np.allclose(np.cov(u.T), np.eye(2), atol=1e-3)
 
 
+def test_correlations_that_are_noise_are_left_out(rng):
+    """d = 60 from 300 draws: the eigenvalues of a sample covariance run from 0.3 to 2.1 (Marchenko and Pastur)."""
+    points = rng.standard_normal((300, 60))
+    raw = np.linalg.eigvalsh(np.cov(points.T))
+    found = by_moments(points)
+    eigenvalues = np.linalg.eigvalsh(found.factor @ found.factor.T)
+    assert raw[0] < 0.4 and raw[-1] > 1.9
+    assert eigenvalues[0] > 0.6 and eigenvalues[-1] < 1.5  # variances: 1 ± 0.08 each, of 60 within four of them
+
+
+def test_correlations_that_are_strong_stay(rng):
+    factor = np.tril(np.ones((30, 30)))  # a random walk: neighbours at 0.9 and more
+    points = rng.standard_normal((100, 30)) @ factor.T
+    sample = np.corrcoef(points.T)[10, 11]
+    found = by_moments(points)
+    covariance = found.factor @ found.factor.T
+    kept = covariance[10, 11] / np.sqrt(covariance[10, 10] * covariance[11, 11])
+    assert 0.97 * sample < kept < sample
+
+
 def test_weights_count_as_copies_do(rng):
     points, copies = rng.standard_normal((50, 3)), rng.integers(1, 4, 50)
     weighed, copied = by_moments(points, copies.astype(float)), by_moments(np.repeat(points, copies, axis=0))

@@ -9,7 +9,7 @@ import numpy as np
 
 from supermodel.engine.explore import Look
 from supermodel.engine.goals import Goals
-from supermodel.engine.policy import AGREE_ERRORS, AGREE_NATS, DISAGREE_ERRORS
+from supermodel.engine.policy import AGREE_ERRORS, AGREE_NATS, DISAGREE_ERRORS, VAGUE
 from supermodel.engine.roughness import Roughness
 from supermodel.engine.run import Run
 from supermodel.estimation.estimate import UNKNOWN, Estimate, Evidences
@@ -24,7 +24,12 @@ ENDINGS = {
 }
 
 
-SPOILS = {"rhat", "drift", "never_visited"}  # on any edge of a model: what it says of the pilot holds for all its edges
+SPOILS = {
+    "rhat",
+    "drift",
+    "heavy_tail",
+    "never_visited",
+}  # on any edge of a model: what it says of the pilot holds for all its edges
 
 
 def judge(run: Run) -> Verdict:
@@ -69,6 +74,8 @@ def _looks(run: Run) -> list[Finding]:
             off = min(abs(final.value - look.log_evidence) / _joint_error(look, final) for look in rough)
             if off > AGREE_ERRORS:
                 found.append(("fail" if off > DISAGREE_ERRORS else "caution", Reason("pilot_disagrees", sentence)))
+            elif min(look.error for look in rough) > VAGUE:
+                found.append(("caution", Reason("vague_looks", sentence + VOUCH)))
         if pilot.is_seen_once and run.explore != "quick":
             found.append(("caution", Reason("single_look", ONE_LOOK.format(pilot.name))))
     return found
@@ -79,6 +86,7 @@ def _joint_error(look: Look, final: Estimate) -> float:
 
 
 LOST = "the answer is complete, but the checkpoint is that of an earlier moment of this run: {}"
+VOUCH = " They are too vague to vouch for it: the answer rests on its own chains."
 ONE_LOOK = "the budget had room for one look at {!r} only: what it missed, no other could tell."
 NO_LOOK = "the chains that explored {!r} from different starts did not meet: a part of its posterior may be missed."
 

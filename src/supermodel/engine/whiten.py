@@ -17,18 +17,34 @@ def spread(log_joint: np.ndarray, points: np.ndarray, warp: Warp, weights: np.nd
 
 
 def by_moments(points: np.ndarray, weights: np.ndarray | None = None, shrink_to: Warp | None = None) -> Warp:
-    """Mean and covariance of (weighted) draws, shrunk towards a first guess, or towards their diagonal when draws are few."""
+    """Mean and covariance of (weighted) draws, shrunk towards a first guess, or towards their diagonal."""
     n, d = points.shape
     w = np.full(n, 1 / n) if weights is None else weights / weights.sum()
     n_effective = 1.0 / np.sum(w**2)
     mean = w @ points
     centred = points - mean
     covariance = (centred * w[:, None]).T @ centred / max(1.0 - np.sum(w**2), 1e-9)
-    prior = np.diag(np.diagonal(covariance)) if shrink_to is None else shrink_to.factor @ shrink_to.factor.T
-    share = (d + 1) / (d + 1 + n_effective)  # as if the guess had been seen in d + 1 draws
-    if shrink_to is None and n_effective > 5 * (d + 1):
-        share = 0.0  # a diagonal is no guess for strong correlations: not when there are draws enough
-    return from_covariance(mean, (1 - share) * covariance + share * prior)
+    if shrink_to is None:
+        guess, share = np.diag(np.diagonal(covariance)), _noise_of_correlations(covariance, n_effective)
+    else:
+        guess = shrink_to.factor @ shrink_to.factor.T
+        share = (d + 1) / (d + 1 + n_effective)  # as if the guess had been seen in d + 1 draws
+    return from_covariance(mean, (1 - share) * covariance + share * guess)
+
+
+def _noise_of_correlations(covariance: np.ndarray, n: float) -> float:
+    r"""The share of shrinkage to the diagonal that leaves least square error: $\sum \mathrm{var}(r_{ij}) / \sum r_{ij}^2$.
+
+    A correlation r seen in n normal draws has variance (1 - r^2)^2 / n: what is strongly correlated is left as it is. None
+    where there are more draws than correlations: they may then belong to shapes that no normal law has.
+    """
+    if n > len(covariance) * (len(covariance) + 1) / 2:
+        return 0.0
+    sd = np.sqrt(np.diagonal(covariance))
+    with np.errstate(invalid="ignore", divide="ignore"):
+        r = np.nan_to_num(covariance / np.outer(sd, sd))
+    r = r[~np.eye(len(r), dtype=bool)]
+    return float(min(np.sum((1 - r**2) ** 2) / n / max(np.sum(r**2), 1e-300), 1.0))
 
 
 def by_scores(points: np.ndarray, gradients: np.ndarray, start: Warp) -> Warp:

@@ -14,13 +14,23 @@ def pareto_k(log_weights: np.ndarray) -> float:
     a tail without spread gives 0. NaN where a weight is NaN or there are fewer than 25.
     """
     x = np.sort(np.ravel(np.asarray(log_weights, float)))
-    n_tail = int(min(0.2 * len(x), 3 * math.sqrt(len(x))))
+    n_tail = tail_size(len(x))
     if n_tail < 5 or np.any(np.isnan(x)) or not np.isfinite(x[-1]):
         return math.nan
     excess = np.exp(x[-n_tail:] - x[-1]) - np.exp(x[-n_tail - 1] - x[-1])
     if excess[-1] <= 1e-12:
         return 0.0
     return (n_tail * _pareto_shape(np.maximum(excess, 1e-300)) + 10 * 0.5) / (n_tail + 10)
+
+
+def tail_size(n: int) -> int:
+    """How many of n weights are their tail."""
+    return int(min(0.2 * n, 3 * math.sqrt(n)))
+
+
+def pareto_error(k: float, n: int) -> float:
+    r"""Standard error of a shape k found from n weights, $(1 + k) / \sqrt{n_{tail}}$."""
+    return (1 + k) / math.sqrt(max(tail_size(n), 1))
 
 
 def _pareto_shape(y: np.ndarray) -> float:

@@ -12,7 +12,7 @@ from supermodel.estimation.error import capped_time, effective_size, influence_o
 from supermodel.estimation.estimate import Evidences
 from supermodel.estimation.mbar import Fit, anchored, fit_models, mbar
 from supermodel.estimation.rao_blackwell import log_shares, shares
-from supermodel.estimation.tail import pareto_k
+from supermodel.estimation.tail import pareto_error, pareto_k
 from supermodel.sampling.draws import Draws
 from supermodel.verdict.diagnostics import crossings, split_rhat
 
@@ -20,6 +20,7 @@ LADDER, CHAIN = "ladder", "chain"  # the engine's rungs between two ends; the pa
 LIMIT = 3.0  # -ln 0.05: of an event that n independent draws have not shown, the probability is below 3/n at 95%
 EXAMINED = 20_000  # draws beyond which a second look at a chain is taken at a thinned record
 NOTHING = 100.0  # nats below the highest at which a draw has no weight
+ONE_SIDED = 1.645  # standard errors below which a normal number falls once in twenty
 BOUNDED = 4.0  # times their mean that weights may reach before their tail is looked at
 
 
@@ -36,6 +37,7 @@ class Report:
     rhat: float
     crossings: int
     pareto_k: float
+    pareto_error: float = 0.0  # of the weights along a ladder
     acceptance: float = float("nan")
     second_value: float = float(
         "nan"
@@ -47,6 +49,11 @@ class Report:
     largest: float = 0.0  # of a chain: what the largest draw holds of a model's share
     occupancy_z: float = 0.0  # of a chain: where alpha was against where its draws say it should have been, in errors
     weakest: str = ""  # of a chain: the model whose share rests on fewest draws
+
+    @property
+    def surely_heavy(self) -> float:
+        """What Pareto k exceeds at 95%: from some hundred draws it is unsure by 0.2 and more."""
+        return self.pareto_k - ONE_SIDED * self.pareto_error
 
     @property
     def disagreement(self) -> float:
@@ -83,6 +90,7 @@ def _of_ladder(draws: Draws) -> Report:
     counted = draws.log_joints[draws.log_joints > draws.log_joints.max(axis=(0, 1)) - NOTHING]
     floor = 256 * np.finfo(float).eps * float(np.max(np.abs(counted), initial=1.0))
     chains, n = rung.shape
+    tail, tail_error = _tail(draws, rung == coordinate.corner(1))
     # What limits the answer is the slowest of: the influence itself and the walk along the ladder.
     tau = max(capped_time(influence), capped_time(rung.astype(float)))
     ess = rung.size / tau
@@ -101,7 +109,8 @@ def _of_ladder(draws: Draws) -> Report:
         ess=ess,
         rhat=_rhat(share),
         crossings=int(crossings(draws).passages.sum()),
-        pareto_k=_tail(draws, rung == coordinate.corner(1)),
+        pareto_k=tail,
+        pareto_error=tail_error,
         acceptance=float(draws.info.get("acceptance", np.nan)),
         second_value=float(log_means[0] - log_means[1]),
         second_error=max(_finite_error(share), floor),
@@ -149,8 +158,8 @@ def _limit(visits: np.ndarray, prior: np.ndarray, ess: float) -> float:
     return float(np.log(first) - np.log(second))
 
 
-def _tail(draws: Draws, here: np.ndarray) -> float:
-    """Pareto k of the weights that lead from the second end to the first; 0 where none is much above their mean.
+def _tail(draws: Draws, here: np.ndarray) -> tuple[float, float]:
+    """Pareto k of the weights that lead from the second end to the first, and its error; 0 where none is far above their mean.
 
     A reference that holds the prior has bounded weights: the shape of a bounded tail says nothing of a missed part.
     """
@@ -158,8 +167,9 @@ def _tail(draws: Draws, here: np.ndarray) -> float:
         gap = (draws.log_joints[..., 0] - draws.log_joints[..., 1])[here]
     gap = gap[np.isfinite(gap)]
     if len(gap) < 50 or gap.max() - log_mean_exp(gap[None, :, None])[0] < np.log(BOUNDED):
-        return 0.0
-    return float(pareto_k(gap))
+        return 0.0, 0.0
+    k = float(pareto_k(gap))
+    return k, pareto_error(k, len(gap))
 
 
 def _rhat(share: np.ndarray) -> float:

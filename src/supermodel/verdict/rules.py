@@ -90,15 +90,16 @@ RULES = (
     Rule(
         "heavy_tail",
         Bar(
-            lambda r: r.pareto_k, 0.7, NEVER, NEVER,
-            "Pareto k of the weights along the path is {pareto_k:.2f}; above 0.7 a part of the posterior may be missed.",
+            lambda r: r.surely_heavy, 0.7, 1, NEVER,
+            "Pareto k of the weights along the path is {pareto_k:.2f} ± {pareto_error:.2f}; above 0.7 a part of the posterior "
+            "may be missed, above 1 it is, or the evidence is infinite.",
         ),
         Bar(
             lambda r: r.largest, 0.01, 0.1, 0.1,
             "a single draw holds {largest:.0%} of a model's share (Pareto k {pareto_k:.2f}); below 1% is wanted.",
         ),
-        "Pareto k: above 0.7 a mean of weights does not converge at any affordable size; more rungs bridge it, so it "
-        "is no failure. Share of one draw: at 10% the next draw may change ln B by a tenth.",
+        "Pareto k at 95%: above 0.7 a mean of weights does not converge at any affordable size, which more rungs bridge; above "
+        "1 there is no mean. Share of one draw: at 10% the next draw may change ln B by a tenth.",
     ),
     Rule(
         "long_path",

@@ -19,6 +19,7 @@ CODES: dict[str, str] = {
     "drift": "The first and the second half of the run differ.",
     "pilot_disagrees": "The pilot's own estimate of an evidence differs from the final one.",
     "looks_disagree": "Independent explorations of a model did not find the same posterior.",
+    "vague_looks": "The explorations of a model know its evidence too roughly to vouch for the answer.",
     "single_look": "The budget had room for one exploration of a model only.",
     "float32": "A model holds numbers of single precision, and their rounding shows in the answer.",
     "rough": "A log likelihood scatters between neighbouring points, or is random.",

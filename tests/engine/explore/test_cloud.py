@@ -99,7 +99,7 @@ def test_volumes_add_up_to_the_prior(rng):
 
 
 def test_what_is_impossible_weighs_nothing(rng):
-    box = Box(lambda x: np.where(x[:, 0] > 0, 0.0, np.nan), 1)
+    box = Box(lambda x: np.where(x[:, 0] > 0, 0.0, -np.inf), 1)
     cloud = cloud_of(box, ["prior"], rng)
     assert np.all(cloud.log_weights()[cloud.x[:, 0] <= 0] == -np.inf)
     assert abs(cloud.log_evidence()[0] - np.log(0.5)) < 4.9 * cloud.log_evidence()[1]

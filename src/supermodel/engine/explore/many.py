@@ -1,8 +1,8 @@
 r"""Looks at a model of many parameters: chains with gradients, or particles without.
 
 With gradients: climbs from several prior draws (do they reach the same mode?), then Hamiltonian chains about it; where these
-do not hold together, or the posterior is far from normal there, NUTS from dispersed starts. Without: two populations of
-tempered particles with different random numbers.
+do not hold together, or the posterior is far from normal there, NUTS from dispersed starts. Without: populations of tempered
+particles with different random numbers and more and more moves, until two agree.
 """
 
 from __future__ import annotations
@@ -16,10 +16,10 @@ from supermodel.embedding.warp import Warp
 from supermodel.engine.explore.chains import Chains, about_a_mode, nuts
 from supermodel.engine.explore.climb import Climber, Mode, find_modes, hills_of
 from supermodel.engine.explore.cloud import log_mean_error
-from supermodel.engine.explore.particles import temper
+from supermodel.engine.explore.particles import Particles, temper
 from supermodel.engine.explore.pilot import Look, Pilot, fitted_reference
 from supermodel.engine.meter import Meter
-from supermodel.engine.policy import AGREE_ERRORS, AGREE_NATS, BATCH, EXACT, NEARLY_NORMAL, PRIOR_SHARE, Effort
+from supermodel.engine.policy import BATCH, EXACT, NEARLY_NORMAL, PRIOR_SHARE, VAGUE, Effort
 from supermodel.engine.whiten import spread, widened
 from supermodel.models.joint import Joint
 
@@ -28,6 +28,8 @@ RIVAL = 7.0  # nats of mass within which another mode counts
 HILLS_UP_TO = 60  # parameters up to which Gaussian hills at several modes serve as the reference
 ROUGH = 0.5  # spread per root dimension beyond which chains about a mode are not believed
 MIXED = 1.2  # R-hat of ln J above which they have not settled
+MOVES, MORE_MOVES, MOST_POPULATIONS = 3, 4, 4
+SHARE = 0.4  # of the evaluations left that another population may take
 NUTS_ROOM = 400_000  # evaluations that NUTS may take
 
 
@@ -151,22 +153,32 @@ def _dispersed(joint, rng, seed, meter: Meter, effort: Effort, looks) -> Pilot:
 
 
 def _with_particles(joint, seed, stream, meter: Meter, effort: Effort, looks=()) -> Pilot:
-    found, looks = [], list(looks)
+    """Populations of tempered particles, each with `MORE_MOVES` times the moves of the one before, until two agree.
+
+    Particles that are moved too little lag behind their temperature, and what they say of ln Z is off by nats, the same way
+    in every population. The lag falls at least as 1 / moves, so two populations differ by more than what is left in the second.
+    """
+    found: list[Particles] = []
+    told: list[Look] = []
     n = BATCH * int(np.ceil((96 + 12 * min(joint.dimension, 60)) / BATCH))
     n = max(min(n, meter.room // 200), 32)
-    for k in range(2 if effort.second else 1):
+    for k in range(MOST_POPULATIONS if effort.second else 1):
+        if k >= 2 and (told[-1].error < VAGUE or MORE_MOVES * told[-1].evaluations > SHARE * meter.room):
+            break
         since = meter.evaluations
-        found.append(temper(joint, meter, np.random.default_rng([seed, stream, 2 + k]), n))
-        looks.append(Look("tempered particles", found[-1].log_evidence, found[-1].error, meter.evaluations - since))
+        found.append(temper(joint, meter, np.random.default_rng([seed, stream, 2 + k]), n, MOVES * MORE_MOVES**k))
+        lag = abs(found[-1].log_evidence - found[-2].log_evidence) if k else 0.0
+        error = float(np.hypot(found[-1].error, lag))
+        told.append(Look("tempered particles", found[-1].log_evidence, error, meter.evaluations - since))
+    if len(told) > 1:
+        told[0] = told[0]._replace(error=told[1].error)
     rng = np.random.default_rng([seed, stream, 9])
+    # All are fitted, and chains start in all: a mode that one of them alone has found cannot be lost without a word.
     x, log_likelihood, log_prior = (
         np.concatenate([getattr(f, a) for f in found]) for a in ("x", "log_likelihood", "log_prior")
     )
-    top = max(f.log_evidence for f in found)
-    weight = np.concatenate([np.full(len(f.x), np.exp(f.log_evidence - top)) for f in found])
+    weight = np.concatenate([np.full(len(f.x), MORE_MOVES**k) for k, f in enumerate(found)])
     fit = fitted_reference(joint, x, weight, log_likelihood + log_prior, rng)
     rows = rng.choice(len(x), BATCH, p=weight / weight.sum())
-    agreed = len(found) < 2 or Look("", *found[0][3:], 0).agrees(Look("", *found[1][3:], 0), AGREE_ERRORS, AGREE_NATS)
-    return Pilot(
-        joint, fit.warp, fit.reference, x[rows], (log_likelihood + log_prior)[rows], fit.spread, looks, bool(agreed)
-    )
+    log_joint = log_likelihood + log_prior
+    return Pilot(joint, fit.warp, fit.reference, x[rows], log_joint[rows], fit.spread, [*looks, *told])

@@ -15,6 +15,8 @@ from supermodel.engine.meter import Meter
 from supermodel.engine.whiten import by_moments
 from supermodel.models.joint import Joint
 
+SNAPSHOTS = 4  # of the population at the posterior, moves apart: a covariance wants more draws than there are particles
+
 
 class Particles(NamedTuple):
     """Equally weighted draws of the posterior (approximately), with what is known there."""
@@ -48,7 +50,7 @@ def systematic(rng: np.random.Generator, weights: np.ndarray) -> np.ndarray:
 
 
 def temper(joint: Joint, meter: Meter, rng: np.random.Generator, n: int, moves: int = 3, most: int = 400) -> Particles:
-    """Carry `n` particles from the prior to the posterior."""
+    """Carry `n` particles from the prior to the posterior, and move them on there: `SNAPSHOTS` times n draws."""
     x = joint.space.sample_prior(rng, n)
     value = meter.likelihood(joint, x)
     # Prior draws where the likelihood vanishes are legal; they leave at the first reweighting, but need a number.
@@ -66,7 +68,12 @@ def temper(joint: Joint, meter: Meter, rng: np.random.Generator, n: int, moves: 
         beta = following
         temperatures += 1
         state = (x[chosen], value[chosen], log_prior[chosen])
-        x, value, log_prior = _moved(joint, meter, rng, state, beta, warp, moves * (2 if beta >= 1.0 else 1), lowest)
+        x, value, log_prior = state = _moved(joint, meter, rng, state, beta, warp, moves, lowest)
+    seen = []
+    for _ in range(SNAPSHOTS):
+        state = _moved(joint, meter, rng, state, beta, by_moments(state[0]), moves, lowest)
+        seen.append(state)
+    x, value, log_prior = map(np.concatenate, zip(*seen, strict=True))
     # Each temperature halves the effective size, and moves leave some correlation: sqrt(2 T / n).
     return Particles(x, value, log_prior, float(log_evidence), float(np.sqrt(2 * temperatures / n)))
 
