@@ -74,6 +74,9 @@ def test_looks_that_are_too_vague_to_vouch():
     assert levels(two(looks=[(TRUTH + 1.5, 1.4), (TRUTH - 2.0, 3.0)])) == ("caution", ["vague_looks"])
     assert levels(two(looks=[(TRUTH + 1.5, 0.9), (TRUTH - 2.0, 3.0)])) == ("ok", [])
     assert levels(two(looks=[(TRUTH + 10.0, 1.4)])) == ("fail", ["pilot_disagrees"])
+    alone = two(looks=[(TRUTH + 1.5, 1.4)])
+    alone.pilots[0].spread = 0.3
+    assert levels(alone)[0] == "fail"
 
 
 def test_one_look_that_stands_by_the_answer_is_enough():

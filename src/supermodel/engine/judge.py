@@ -75,7 +75,7 @@ def _looks(run: Run) -> list[Finding]:
             if off > AGREE_ERRORS:
                 found.append(("fail" if off > DISAGREE_ERRORS else "caution", Reason("pilot_disagrees", sentence)))
             elif min(look.error for look in rough) > VAGUE:
-                found.append(("caution", Reason("vague_looks", sentence + VOUCH)))
+                found.append(("fail" if pilot.is_seen_once else "caution", Reason("vague_looks", sentence + VOUCH)))
         if pilot.is_seen_once and run.explore != "quick":
             found.append(("caution", Reason("single_look", ONE_LOOK.format(pilot.name))))
     return found
