@@ -21,6 +21,7 @@ def whole(chapters: Sequence[Report]) -> Report:
     last = chapters[-1]
     if len(chapters) == 1:
         return last
+    heaviest = max(chapters, key=lambda c: c.surely_heavy)
     return replace(
         last,
         value=_mean(chapters, "value"),
@@ -32,7 +33,8 @@ def whole(chapters: Sequence[Report]) -> Report:
         ess=sum(c.ess for c in chapters),
         crossings=sum(c.crossings for c in chapters),
         rhat=_worst(chapters, "rhat"),
-        pareto_k=_worst(chapters, "pareto_k"),
+        pareto_k=heaviest.pareto_k,
+        pareto_error=heaviest.pareto_error,
         start_z=_worst(chapters, "start_z"),
         drift_z=max(_worst(chapters, "drift_z"), _drift(chapters)),
     )
