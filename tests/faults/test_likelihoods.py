@@ -256,6 +256,25 @@ def test_far_outside_of_the_prior_no_number_is_no_mistake():
             wide.log_likelihood_at(np.array([[12.0], [1.0]]))
 
 
+@pytest.mark.parametrize("xp", [np, jnp])
+def test_an_infinite_density_on_the_edge_of_a_support_is_rounding(xp):
+    """(2 - a)^-1/2 on (0, 2) has no bound and an integral; a logistic coordinate of 36 is a = 2 to the last bits."""
+
+    def log_likelihood(p):
+        a = xp.where(p["a"] > 2 - 1e-15, 2.0, p["a"]) if xp is jnp else 2.0 if p["a"] > 2 - 1e-15 else p["a"]
+        with np.errstate(divide="ignore"):
+            return -0.5 * xp.log(2.0 - a) + xp.where(xp.abs(a - 0.3) < hole, xp.inf, 0.0)
+
+    hole = 0.0
+    joint = Joint("m", sm.Model({"a": dist.Uniform(0, 2)}, log_likelihood))
+    edge = joint.space.unconstrain({"a": 2 - 2**-51})  # 2 to two units in its last place
+    assert joint.log_likelihood_at(np.stack([edge + 1.0, 0 * edge]))[0] == -np.inf and joint.rejected == 0
+    hole = 0.1
+    within = Joint("m", sm.Model({"a": dist.Uniform(0, 2)}, log_likelihood))
+    with pytest.raises(sm.SupermodelError, match=r"\+inf at a = 0\.3"):
+        within.log_likelihood_at(within.space.unconstrain({"a": 0.3})[None])
+
+
 @pytest.mark.parametrize(
     "answer", ["1.5", True, 1j, None, np.bool_(True), np.complex128(1), {"a": 1}, [None], b"1"], ids=lambda a: repr(a)
 )

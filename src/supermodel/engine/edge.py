@@ -15,7 +15,7 @@ from supermodel.embedding.supermodel import Supermodel
 from supermodel.embedding.warp import identity
 from supermodel.engine.kernels import Kernel, Randomness, State, Tuning, randomness
 from supermodel.engine.meter import Meter
-from supermodel.engine.policy import BATCH, PADDING
+from supermodel.engine.policy import BATCH, PADDING, WIDE, WORTH_COMPILING
 from supermodel.jax_scope import in_float64
 from supermodel.models.joint import Joint
 from supermodel.models.many_points import compiled, over_points
@@ -60,12 +60,22 @@ class Edge:
 
     def __init__(self, pair: Supermodel, kernel: Kernel, chains: int, stream: int, meter: Meter):
         self.pair, self.kernel, self.chains, self.stream, self.meter = pair, kernel, chains, stream, meter
-        self.is_compiled = all(joint.is_traceable for joint in pair.joints)
+        self.is_traced = all(joint.is_traceable for joint in pair.joints)
         self.cost = sum(not pair.is_reference(k) for k in range(len(pair.names)))  # evaluations per chain and point
         self.evaluations = 0
         self.blocks: list[Block] = []
         self.calls = 0
         self.state: Any = None
+
+    @property
+    def is_compiled(self) -> bool:
+        """Whether a block is one compiled program. That takes a second or two to make: in short runs of cheap likelihoods the
+        moves are NumPy around the compiled likelihoods that exploration has left. By counts, not by clocks: a run keeps its bits.
+        """
+        if not self.is_traced:
+            return False
+        wide = max(joint.width for joint in self.pair.joints) > WIDE
+        return wide or self.kernel.needs_gradients or self.calls >= WORTH_COMPILING
 
     def snapshot(self) -> Edge:
         """As it stands now; blocks and states are never changed."""
@@ -76,7 +86,7 @@ class Edge:
     # -- evaluation -----------------------------------------------------------------------------------------------
 
     def log_joints_at(self, u: np.ndarray) -> np.ndarray:
-        """ln J_k at many points of the pair, in NumPy (for likelihoods that JAX cannot trace)."""
+        """ln J_k at many points of the pair, in NumPy."""
         self.evaluations += self.cost * len(u)
         return np.stack(
             [self.pair.log_joint_at(k, u, self.meter.likelihood) for k in range(len(self.pair.names))], axis=1

@@ -17,6 +17,10 @@ LONG, FEW_CROSSINGS = 25_000, 4  # draws of an edge after which fewer crossings 
 HOPELESS = 200_000  # draws of an edge beyond which more of the same would not mend it
 FIRST_BLOCKS, LEAST_BLOCKS = 4, 2  # before the first estimate; on an edge that is short or that no ln B rests on
 CHAPTER = 131_072  # draws of an edge that are kept at least; of twice as many the first half is kept as a report
+WORTH_COMPILING = 128  # blocks of an edge from which on they are one compiled program: a second of moves in NumPy
+WIDE = (
+    10_000  # data of a likelihood above which it is one from the start: 16 chains are then cheaper than a batch of 64
+)
 GROWTH = 3  # each addition is a third of what is there: errors are looked at often enough, and not too often
 MOST_ROUNDS = 12  # of warm-up on one edge: what has not settled by then will not
 

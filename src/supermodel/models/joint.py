@@ -15,6 +15,7 @@ from supermodel.models.many_points import compiled, is_large, over_points, width
 from supermodel.models.model import Model
 from supermodel.models.rounding import shifts
 
+ROUNDING = 8.0  # units in the last place that a logistic and what a likelihood does with it may take
 FAR = 30.0  # nats of prior density below the lowest of some prior draws: no posterior that could be found is there
 
 
@@ -150,7 +151,8 @@ class Joint:
 
         +inf is refused: no evidence exists. NaN, and what was raised (`failures`), is refused or, where the model says
         `on_error="reject"`, counts as impossible. So it does without a word where parameters overflow, or far outside of
-        the prior, where samplers look but no posterior is.
+        the prior, where samplers look but no posterior is; and so does +inf too where a parameter is at the edge of its
+        support to rounding: a Beta density may have no bound there, and an integral all the same.
         """
         odd = np.flatnonzero(~(values < np.inf))
         if not len(odd):
@@ -159,7 +161,7 @@ class Joint:
         overflown = ~np.all(
             [np.isfinite(v).reshape(len(odd), -1).all(axis=1) for v in seen.values()] or [top | True], axis=0
         )
-        bad = ~overflown & (top | ~self._is_far(points[odd]))
+        bad = ~overflown & ~self._is_on_edge(points[odd]) & (top | ~self._is_far(points[odd]))
         if np.any(bad & top) or (np.any(bad) and self.model.on_error == "raise"):
             row = int(np.flatnonzero(bad & top if np.any(bad & top) else bad)[0])
             raise self._refusal(
@@ -167,6 +169,16 @@ class Joint:
             )
         self.rejected += int(bad.sum())
         return np.where(values < np.inf, values, -np.inf)
+
+    def _is_on_edge(self, points: np.ndarray) -> np.ndarray:
+        """Where a step of one outwards moves some parameter by rounding only, though it is no constant."""
+        here, further, middle = map(self.space.values_at, (points, points + np.sign(points), 0.0 * points))
+        edge = np.zeros(len(points), bool)
+        with np.errstate(invalid="ignore"):
+            for name, value in here.items():
+                still = np.abs(further[name] - value) <= ROUNDING * np.spacing(np.abs(value))
+                edge |= (still & (value != middle[name])).reshape(len(points), -1).any(axis=1)
+        return edge
 
     def _is_far(self, points: np.ndarray) -> np.ndarray:
         usual = self.space.log_prior_at(self.space.sample_prior(np.random.default_rng(0), 64))

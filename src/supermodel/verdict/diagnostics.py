@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 from scipy.special import ndtri
-from scipy.stats import rankdata
 
 from supermodel.estimation.conditional import weights_of
 from supermodel.estimation.error import as_chains, autocorrelation_time, is_constant
@@ -37,6 +36,8 @@ def split_rhat(x: np.ndarray, rank_normalized: bool = False) -> float:
     if n < 2 or not np.all(np.isfinite(x)) or is_constant(x):
         return math.nan
     if rank_normalized:
+        from scipy.stats import rankdata  # a second of imports, which few ask for
+
         x = ndtri((rankdata(x).reshape(x.shape) - 0.375) / (x.size + 0.25))
     halves = np.concatenate([x[:, :n], x[:, -n:]])
     within = halves.var(axis=1, ddof=1).mean()
