@@ -1,6 +1,7 @@
 """Many points of a likelihood of many data: the same numbers, a bounded part at a time, and one copy of the data."""
 
 import gc
+from collections import Counter
 
 import jax
 import jax.numpy as jnp
@@ -32,23 +33,20 @@ def model():
 def tight(monkeypatch):
     """Bounds so small that the problem above is a large one: 7 points at a time, which do not divide 64 or 16."""
     monkeypatch.setattr(many_points, "NUMBERS", 7 * N)
-    monkeypatch.setattr(many_points, "LARGE", N)
 
 
 def test_the_width_of_a_likelihood_is_what_each_point_needs_for_itself():
     assert Joint("m", model()).width == N  # and not 3 N: the design is the same for all
     assert Joint("m", sm.Model({}, lambda p: 0.0)).width == 1
-    assert not Joint("m", model()).is_large
 
 
 def test_parts_and_data_outside_give_the_same_numbers(tight):
     small, large = Joint("m", model()), Joint("m", model())
-    assert large.is_large and large.width == N
+    assert large.width == N
     exact = -0.5 * np.sum((Y - POINTS @ DESIGN.T) ** 2, axis=1)
     slope = (Y - POINTS @ DESIGN.T) @ DESIGN - POINTS
     with pytest.MonkeyPatch.context() as usual:
         usual.setattr(many_points, "NUMBERS", 2**22)
-        usual.setattr(many_points, "LARGE", 2**20)
         found = small.log_likelihood_at(POINTS)
     rounding = 8 * N * np.finfo(float).eps * np.abs(exact).max()  # a sum of N terms in another order
     for values in (found, large.log_likelihood_at(POINTS)):
@@ -84,9 +82,39 @@ def test_a_million_data_take_tens_of_megabytes_and_no_program_holds_them():
 
     gc.collect()
     alive = len(many_points._outside)
-    first, second = (compiled(over_points(f, n), True) for f in (line, jax.value_and_grad(line)))
+    first, second = (compiled(over_points(f, n)) for f in (line, jax.value_and_grad(line)))
     assert float(first(points[:4])[0]) == float(second(points[:4])[0][0])
     assert len(many_points._outside) == alive + 3  # x, y and ones: one copy for both programs
     del first, second
     gc.collect()
     assert len(many_points._outside) == alive  # and gone with them
+
+
+@in_float64
+def test_data_changed_in_place_are_seen():
+    y = np.zeros(5)
+    first, second = (compiled(lambda p: jnp.sum(p * y)) for _ in range(2))
+    assert float(first(np.ones(5))) == 0.0
+    y += 2.0
+    assert float(second(np.ones(5))) == 10.0  # though `first`, with its copy, is alive
+
+
+def test_other_data_of_the_same_shape_compile_nothing(tmp_path, monkeypatch):
+    """Counted by JAX's own events; the likelihoods are made anew, and close over their data."""
+    counts = Counter()
+    jax.monitoring.register_event_listener(lambda event, **_: counts.update([event.rsplit("/", 1)[-1]]))
+    monkeypatch.setenv("SUPERMODEL_CACHE", str(tmp_path))
+
+    def compared(seed):
+        y = np.random.default_rng(seed).normal(0.4, 1.0, 30)
+        models = {
+            name: sm.Model({"m": dist.Normal(0.0, s)}, lambda p: -jnp.sum(jnp.log(1 + (y - p["m"]) ** 2)))
+            for name, s in (("narrow", 1.0), ("wide", 3.0))
+        }
+        counts.clear()
+        sm.compare(models, seed=1, explore="quick", progress=False)
+        return counts["cache_misses"], counts["cache_hits"]
+
+    assert compared(1)[0] > 0
+    misses, hits = compared(2)
+    assert misses == 0 and hits > 0

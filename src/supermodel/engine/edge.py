@@ -132,8 +132,7 @@ class Edge:
 
             return jax.lax.scan(step, state, random)
 
-        is_large = any(joint.is_large for joint in pair.joints)
-        return compiled(start, is_large), compiled(block, is_large)
+        return compiled(start), compiled(block)
 
     # -- running --------------------------------------------------------------------------------------------------
 

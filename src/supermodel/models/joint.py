@@ -11,7 +11,7 @@ import numpy as np
 from supermodel.errors import ModelError, SupermodelError
 from supermodel.jax_scope import in_float64
 from supermodel.models.answers import Call, Failure, no_number, real, told
-from supermodel.models.many_points import compiled, is_large, over_points, width
+from supermodel.models.many_points import compiled, over_points, width
 from supermodel.models.model import Model
 from supermodel.models.rounding import shifts
 
@@ -92,22 +92,17 @@ class Joint:
         """Numbers that a traced likelihood needs for each point: about as many as there are data."""
         return width(self._trace, self.dimension)
 
-    @property
-    def is_large(self) -> bool:
-        """Whether a traced likelihood closes over so many numbers that programs should not hold them."""
-        return is_large(self._trace)
-
     # -- many points, NumPy ---------------------------------------------------------------------------------------
 
     @cached_property
     def _compiled(self):
-        return compiled(over_points(self.log_likelihood, self.width), self.is_large)
+        return compiled(over_points(self.log_likelihood, self.width))
 
     @cached_property
     def _with_gradient(self):
         import jax
 
-        return compiled(over_points(jax.value_and_grad(self.__call__), self.width), self.is_large)
+        return compiled(over_points(jax.value_and_grad(self.__call__), self.width))
 
     @in_float64
     def value_and_gradient_at(self, points: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

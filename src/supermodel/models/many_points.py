@@ -2,7 +2,7 @@ r"""A traced function at many points at once, in parts that fit in memory, with 
 
 A likelihood of $n$ data takes $n$ numbers a point, of which XLA keeps at least one array: 64 points of a million data are
 half a gigabyte. Few points at a time are faster as well, since they stay in the processor's cache. And `jax.jit` writes the
-arrays that a function closes over into every program, some three times while it compiles.
+arrays that a function closes over into every program, some three times while it compiles, and compiles anew for other data.
 """
 
 from __future__ import annotations
@@ -14,7 +14,6 @@ from weakref import WeakValueDictionary
 import numpy as np
 
 NUMBERS = 2**22  # in the largest array of a part, 32 MiB: 64 points of fewer than 65 536 data are computed all at once
-LARGE = 2**20  # numbers that a function closes over, 8 MiB, from which they are kept out of programs
 POINTS = 10_007  # a prime: arrays that a trace for so many points makes bigger are known by their size
 
 
@@ -62,17 +61,13 @@ def over_points(function: Callable[[Any], Any], width: int) -> Callable[[Any], A
 _outside: WeakValueDictionary[Any, _Held] = WeakValueDictionary()  # one copy of an array for all programs that live
 
 
-def is_large(trace: Any) -> bool:
-    """Whether a traced function closes over so many numbers that programs should not hold them."""
-    return sum(np.size(constant) for constant in trace.consts) > LARGE
+def compiled(function: Callable[..., Any]) -> Callable[..., Any]:
+    """`jax.jit` with the arrays that the function closes over as arguments of the program.
 
-
-def compiled(function: Callable[..., Any], is_large: bool) -> Callable[..., Any]:
-    """`jax.jit`; if `is_large`, the arrays that the function closes over are arguments of the program, held once."""
+    Other data of the same shape make the same program: JAX's cache of compiled ones has it, and nothing is compiled.
+    """
     import jax
 
-    if not is_large:
-        return jax.jit(function)
     programs: dict[Any, Callable[..., Any]] = {}
 
     def call(*arguments):
@@ -108,5 +103,7 @@ class _Held:
         if not isinstance(original, np.ndarray):
             return cls(original)
         place = original.ctypes.data, original.shape, original.strides, original.dtype.str
-        held = _outside.get(place) or cls(original)
-        return _outside.setdefault(place, held)
+        held = _outside.get(place)
+        if held is None or not np.array_equal(held.array, original, equal_nan=original.dtype.kind == "f"):
+            held = _outside[place] = cls(original)  # new, or changed in place since
+        return held

@@ -14,7 +14,7 @@ import numpy as np
 
 from supermodel.jax_scope import in_float64
 from supermodel.models.families import Plain, member_of
-from supermodel.models.many_points import LARGE, compiled, over_points, variables
+from supermodel.models.many_points import compiled, over_points, variables
 
 BITS = 16  # a number of so few bits was not rounded to 24: one rounded number in 2^8 looks like one
 REPEATS = 16  # of random last bits: their root mean square is known to a sixth
@@ -84,7 +84,7 @@ def shifts(traces: Sequence[Any], points: np.ndarray, name: str, width: int = 1)
         return jnp.mean(each(jnp.asarray(points)))
 
     try:
-        many = compiled(over_points(mean, width * len(points)), REPEATS * width > LARGE)
+        many = compiled(over_points(mean, width * len(points)))
         values = np.asarray(many(np.arange(REPEATS)), float)
     except Exception:  # a primitive that is not applied by its parameters alone: the answer stands without its rounding
         return np.full(REPEATS, np.nan)
