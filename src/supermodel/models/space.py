@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import unicodedata
 from collections.abc import Mapping, Sequence
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 
 from supermodel.errors import ModelError
 from supermodel.jax_scope import in_float64
+from supermodel.models.alike import Bundle, bundles
 from supermodel.models.priors import Prior, as_prior
 
 
@@ -62,13 +64,27 @@ class Space:
         }
         return Space(turn)
 
+    @cached_property
+    def _bundles(self) -> list[Bundle]:
+        return bundles(self.priors, self.slices)
+
+    @cached_property
+    def _alone(self) -> dict[str, Prior]:
+        together = {name for bundle in self._bundles for name in bundle.names}
+        return {name: prior for name, prior in self.priors.items() if name not in together}
+
     def constrain(self, x) -> dict[str, Any]:
         """Values in the user's coordinates at one point; JAX can trace it."""
-        return {name: prior.constrain(x[self.slices[name]]) for name, prior in self.priors.items()}
+        values = {name: prior.constrain(x[self.slices[name]]) for name, prior in self._alone.items()}
+        for bundle in self._bundles:
+            together = bundle.prior.constrain(x[bundle.places])
+            values |= {name: together[i] for i, name in enumerate(bundle.names)}
+        return {name: values[name] for name in self.priors}
 
     def log_prior(self, x):
         r"""$\ln \pi(x)$, Jacobian included; JAX can trace it."""
-        return sum((prior.log_density(x[self.slices[name]]) for name, prior in self.priors.items()), 0.0)
+        alone = sum((prior.log_density(x[self.slices[name]]) for name, prior in self._alone.items()), 0.0)
+        return sum((bundle.prior.log_density(x[bundle.places]) for bundle in self._bundles), alone)
 
     @in_float64
     def unconstrain(self, values: Mapping[str, Any]) -> np.ndarray:
