@@ -30,7 +30,7 @@ PLANTED = {
     (LADDER, "small_ess"): ({"ess": 60.0}, {"ess": 20.0}),
     (LADDER, "rhat"): ({"rhat": 1.15}, {"rhat": 1.4}),
     (LADDER, "estimators_disagree"): ({"second_value": 1.048}, {"second_value": 1.08}),
-    (LADDER, "heavy_tail"): ({"pareto_k": 0.8}, {"pareto_k": 1.7, "pareto_error": 0.4}),
+    (LADDER, "heavy_tail"): ({"pareto_k": 0.8}, {"pareto_k": 1.7, "pareto_error": 0.4, "largest": 0.2}),
     (LADDER, "long_path"): ({"rungs": 24}, None),
     (LADDER, "start_dependent"): ({"start_z": 4.5}, {"start_z": 7.0}),
     (LADDER, "drift"): ({"drift_z": 4.5}, {"drift_z": 7.0}),
@@ -158,7 +158,8 @@ def test_an_alpha_that_is_not_where_its_draws_say(combine, rng):
 def test_a_tail_that_may_be_noise_is_no_reason():
     """Pareto k of 1.2 ± 0.34, from forty weights in the tail, is 0.7 or less once in fourteen."""
     assert levels(replace(GOOD[LADDER], pareto_k=1.2, pareto_error=0.34)) == {}
-    assert levels(replace(GOOD[LADDER], pareto_k=1.2, pareto_error=0.1)) == {"heavy_tail": "fail"}
+    assert levels(replace(GOOD[LADDER], pareto_k=1.2, pareto_error=0.1)) == {"heavy_tail": "caution"}
+    assert levels(replace(GOOD[LADDER], pareto_k=1.2, pareto_error=0.1, largest=0.3)) == {"heavy_tail": "fail"}
 
 
 def test_one_draw_that_holds_the_share(rng):

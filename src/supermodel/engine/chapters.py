@@ -35,6 +35,7 @@ def whole(chapters: Sequence[Report]) -> Report:
         rhat=_worst(chapters, "rhat"),
         pareto_k=heaviest.pareto_k,
         pareto_error=heaviest.pareto_error,
+        largest=heaviest.largest,
         start_z=_worst(chapters, "start_z"),
         drift_z=max(_worst(chapters, "drift_z"), _drift(chapters)),
     )

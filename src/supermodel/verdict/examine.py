@@ -21,6 +21,7 @@ LIMIT = 3.0  # -ln 0.05: of an event that n independent draws have not shown, th
 EXAMINED = 20_000  # draws beyond which a second look at a chain is taken at a thinned record
 NOTHING = 100.0  # nats below the highest at which a draw has no weight
 ONE_SIDED = 1.645  # standard errors below which a normal number falls once in twenty
+HOLDS = 0.1  # of all weight: what the largest draw has where weights have no mean
 BOUNDED = 4.0  # times their mean that weights may reach before their tail is looked at
 
 
@@ -46,14 +47,19 @@ class Report:
     rungs: int = 0
     start_z: float = 0.0  # chains started at one end against those started at the other, in errors
     drift_z: float = 0.0  # first half against second half
-    largest: float = 0.0  # of a chain: what the largest draw holds of a model's share
+    largest: float = 0.0  # what the largest draw holds of a model's share, or of the weights along a ladder
     occupancy_z: float = 0.0  # of a chain: where alpha was against where its draws say it should have been, in errors
     weakest: str = ""  # of a chain: the model whose share rests on fewest draws
 
     @property
     def surely_heavy(self) -> float:
-        """What Pareto k exceeds at 95%: from some hundred draws it is unsure by 0.2 and more."""
-        return self.pareto_k - ONE_SIDED * self.pareto_error
+        """What Pareto k exceeds at 95%: from some hundred draws it is unsure by 0.2 and more.
+
+        No more than 1 while no draw holds a tenth of the weight: bounded weights of two kinds (the hills', the prior's) can
+        look like a tail without a mean, but in one that is, the largest holds a good part of the sum.
+        """
+        sure = self.pareto_k - ONE_SIDED * self.pareto_error
+        return sure if self.largest > HOLDS else min(sure, 1.0)
 
     @property
     def disagreement(self) -> float:
@@ -90,7 +96,7 @@ def _of_ladder(draws: Draws) -> Report:
     counted = draws.log_joints[draws.log_joints > draws.log_joints.max(axis=(0, 1)) - NOTHING]
     floor = 256 * np.finfo(float).eps * float(np.max(np.abs(counted), initial=1.0))
     chains, n = rung.shape
-    tail, tail_error = _tail(draws, rung == coordinate.corner(1))
+    tail, tail_error, largest = _tail(draws, rung == coordinate.corner(1))
     # What limits the answer is the slowest of: the influence itself and the walk along the ladder.
     tau = max(capped_time(influence), capped_time(rung.astype(float)))
     ess = rung.size / tau
@@ -111,6 +117,7 @@ def _of_ladder(draws: Draws) -> Report:
         crossings=int(crossings(draws).passages.sum()),
         pareto_k=tail,
         pareto_error=tail_error,
+        largest=largest,
         acceptance=float(draws.info.get("acceptance", np.nan)),
         second_value=float(log_means[0] - log_means[1]),
         second_error=max(_finite_error(share), floor),
@@ -158,18 +165,19 @@ def _limit(visits: np.ndarray, prior: np.ndarray, ess: float) -> float:
     return float(np.log(first) - np.log(second))
 
 
-def _tail(draws: Draws, here: np.ndarray) -> tuple[float, float]:
-    """Pareto k of the weights that lead from the second end to the first, and its error; 0 where none is far above their mean.
+def _tail(draws: Draws, here: np.ndarray) -> tuple[float, float, float]:
+    """Pareto k of the weights that lead from the second end to the first, its error, and what the largest holds of their sum.
 
-    A reference that holds the prior has bounded weights: the shape of a bounded tail says nothing of a missed part.
+    A reference that holds the prior has bounded weights: the shape of a bounded tail says nothing of a missed part, and k is 0
+    where none is far above their mean.
     """
     with np.errstate(invalid="ignore"):
         gap = (draws.log_joints[..., 0] - draws.log_joints[..., 1])[here]
     gap = gap[np.isfinite(gap)]
     if len(gap) < 50 or gap.max() - log_mean_exp(gap[None, :, None])[0] < np.log(BOUNDED):
-        return 0.0, 0.0
+        return 0.0, 0.0, 0.0
     k = float(pareto_k(gap))
-    return k, pareto_error(k, len(gap))
+    return k, pareto_error(k, len(gap)), float(np.exp(gap.max() - np.logaddexp.reduce(gap)))
 
 
 def _rhat(share: np.ndarray) -> float:

@@ -99,7 +99,8 @@ RULES = (
             "a single draw holds {largest:.0%} of a model's share (Pareto k {pareto_k:.2f}); below 1% is wanted.",
         ),
         "Pareto k at 95%: above 0.7 a mean of weights does not converge at any affordable size, which more rungs bridge; above "
-        "1 there is no mean. Share of one draw: at 10% the next draw may change ln B by a tenth.",
+        "1 there is no mean, if one draw also holds a tenth of the weight. Share of one draw: at 10% the next draw may change "
+        "ln B by a tenth.",
     ),
     Rule(
         "long_path",
