@@ -91,9 +91,9 @@ RULES = (
         "heavy_tail",
         Bar(
             lambda r: r.surely_heavy, 0.7, 1, NEVER,
-            "Pareto k of the weights along the path is {pareto_k:.2f} ± {pareto_error:.2f}, and the largest is {largest:.1%} of them "
-            "all. Above 0.7 a part of the posterior may be missed; above 1, with a weight above 10%, it is, or the evidence is "
-            "infinite.",
+            "Pareto k of the weights along the path is {pareto_k:.2f} ± {pareto_error:.2f}, and the largest is {largest:.1%} of "
+            "them all. Above 0.7 a part of the posterior may be missed; above 1, with a weight above 10%, it is, or the "
+            "evidence is infinite.",
         ),
         Bar(
             lambda r: r.largest, 0.01, 0.1, 0.1,
