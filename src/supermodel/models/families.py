@@ -234,7 +234,7 @@ def _beta_quantile(p, a, b):
     """SciPy's, but near 0 the power law that the distribution has there: SciPy's fails for p below some 1e-150."""
     with np.errstate(divide="ignore"):
         near = np.exp((np.log(p) + np.log(a) + scipy.special.betaln(a, b)) / a)
-    return np.where(near * (1 + b) < 1e-17, near, scipy.special.betaincinv(a, b, p))
+    return np.where(near * (1 + b) < 1e-13, near, scipy.special.betaincinv(a, b, p))
 
 
 def _truncated_quantile(p, a, b):
