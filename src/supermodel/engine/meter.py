@@ -68,6 +68,11 @@ class Meter:
         finally:
             self.allowance = self.until = np.inf
 
+    @property
+    def left(self) -> float:
+        """Evaluations left, within a `share` of what it allows."""
+        return min(self.room, self.allowance - self.evaluations)
+
     def affords(self, n: int, share: float) -> bool:
         """Whether `n` evaluations cost no more than a share of the evaluations, and of the time, that are left."""
         each = self.seconds_calling / max(self.evaluations, 1)

@@ -39,6 +39,21 @@ def test_particles_of_a_black_box_look_twice():
     assert len(looked(problem.joint, meter(), EFFORTS["quick"]).looks) == 1
 
 
+@pytest.mark.parametrize("most", [10_000, 60_000])
+def test_a_small_budget_leaves_room_for_the_answer(most):
+    """30 parameters: what exploration may spend holds one or two small populations, and the answer stands on them."""
+    wide = np.hypot(1.0, 0.2)
+    truth = 30 * (-0.5 * (0.5 / wide) ** 2 - np.log(wide / 0.2))
+    model = sm.Model(
+        {"x": dist.Normal(0, 1).expand([30])},
+        lambda p: -0.5 * np.sum(((np.asarray(p["x"]) - 0.5) / 0.2) ** 2, axis=-1),
+        vectorized=True,
+    )
+    found = sm.evidence(model, seed=0, max_evaluations=most, progress=False)
+    assert found.evaluations["likelihood"] <= most and found.verdict.level != "fail"
+    assert abs(found.value - truth) < 5 * found.error < 0.5
+
+
 def test_rival_modes_get_a_hill_each():
     """A parameter whose sign the data do not know: two modes of equal mass, and twice the evidence of either."""
     sigma, y = 0.1, 0.8

@@ -18,7 +18,7 @@ from supermodel.engine.explore.climb import Climber, Mode, find_modes, hills_of
 from supermodel.engine.explore.cloud import log_mean_error
 from supermodel.engine.explore.particles import Particles, temper
 from supermodel.engine.explore.pilot import Look, Pilot, fitted_reference
-from supermodel.engine.meter import Meter
+from supermodel.engine.meter import Enough, Meter
 from supermodel.engine.policy import BATCH, EXACT, NEARLY_NORMAL, PRIOR_SHARE, VAGUE, Effort
 from supermodel.engine.whiten import spread, widened
 from supermodel.models.joint import Joint
@@ -160,16 +160,29 @@ def _with_particles(joint, seed, stream, meter: Meter, effort: Effort, looks=())
     """
     found: list[Particles] = []
     told: list[Look] = []
+    moves: list[int] = []
     n = BATCH * int(np.ceil((96 + 12 * min(joint.dimension, 60)) / BATCH))
-    n = max(min(n, meter.room // 200), 32)
+    n = max(min(n, int(meter.left // 200)), 32)
     for k in range(MOST_POPULATIONS if effort.second else 1):
-        if k >= 2 and (told[-1].error < VAGUE or MORE_MOVES * told[-1].evaluations > SHARE * meter.room):
+        cost = told[-1].evaluations if told else 0
+        if k >= 2 and (told[-1].error < VAGUE or MORE_MOVES * cost > SHARE * meter.left):
             break
+        # A budget too small for more moves holds a second population like the first, or none.
+        more = MORE_MOVES if MORE_MOVES * cost < meter.left else 1
+        each = more * moves[-1] if k else MOVES
         since = meter.evaluations
-        found.append(temper(joint, meter, np.random.default_rng([seed, stream, 2 + k]), n, MOVES * MORE_MOVES**k))
-        lag = abs(found[-1].log_evidence - found[-2].log_evidence) if k else 0.0
-        error = float(np.hypot(found[-1].error, lag))
-        told.append(Look("tempered particles", found[-1].log_evidence, error, meter.evaluations - since))
+        try:
+            new = temper(joint, meter, np.random.default_rng([seed, stream, 2 + k]), n, each)
+        except Enough:
+            if not found:
+                raise
+            break
+        found.append(new)
+        moves.append(each)
+        lag = abs(new.log_evidence - found[-2].log_evidence) if k else 0.0
+        told.append(
+            Look("tempered particles", new.log_evidence, float(np.hypot(new.error, lag)), meter.evaluations - since)
+        )
     if len(told) > 1:
         told[0] = told[0]._replace(error=told[1].error)
     rng = np.random.default_rng([seed, stream, 9])
@@ -177,7 +190,7 @@ def _with_particles(joint, seed, stream, meter: Meter, effort: Effort, looks=())
     x, log_likelihood, log_prior = (
         np.concatenate([getattr(f, a) for f in found]) for a in ("x", "log_likelihood", "log_prior")
     )
-    weight = np.concatenate([np.full(len(f.x), MORE_MOVES**k) for k, f in enumerate(found)])
+    weight = np.concatenate([np.full(len(f.x), float(m)) for f, m in zip(found, moves, strict=True)])
     fit = fitted_reference(joint, x, weight, log_likelihood + log_prior, rng)
     rows = rng.choice(len(x), BATCH, p=weight / weight.sum())
     log_joint = log_likelihood + log_prior
