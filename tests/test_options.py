@@ -35,8 +35,9 @@ EXAMPLES = {
     "max_seconds": ("9", ["9"], 9.0, [0, "9", float("nan")]),
     "explore": ('"quick"', ["quick"], "quick", ["hard", 3]),
     "on_error": ('"reject"', ["reject"], "reject", ["drop", 3]),
+    "missing": ('"drop"', ["drop"], "drop", ["reject", 3]),
     "checkpoint": (None, ["run.ckpt"], "run.ckpt", [3]),
-    "executor": (None, None, None, ["x", 4.5]),
+    "executor": (None, ["4"], 4, ["x", 4.5, 0, -1]),
     "progress": (None, None, None, ["x", 3]),
 }
 IN_TOML = [name for name, example in EXAMPLES.items() if example[0] is not None]
@@ -109,7 +110,7 @@ def test_the_command_line_takes_it_or_refuses_it(name, monkeypatch, capsys):
 
     monkeypatch.setattr("supermodel.comparing.compare", compare)
     _, words, wanted, wrong = EXAMPLES[name]
-    flag = "--" + name.replace("_", "-")
+    flag = options.BY_NAME[name].flag
     if words is None:
         assert main(["compare", str(SINE), flag, "1"]) == 2 and "unrecognized" in capsys.readouterr().err
         return
@@ -125,7 +126,7 @@ def test_the_command_line_takes_it_or_refuses_it(name, monkeypatch, capsys):
 def test_the_help_names_every_flag_with_its_default(capsys):
     assert main(["compare", "--help"]) == 0
     shown = capsys.readouterr().out
-    assert all("--" + name.replace("_", "-") in shown for name in FLAGS) and "(default: 0.1)" in shown
+    assert all(options.BY_NAME[name].flag in shown for name in FLAGS) and "(default: 0.1)" in shown
 
 
 def test_the_tutorial_names_them_all():

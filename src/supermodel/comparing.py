@@ -19,8 +19,10 @@ from supermodel.engine.policy import BATCH
 from supermodel.engine.progress import reporter
 from supermodel.engine.recipe import Recipe
 from supermodel.engine.run import Run, canonical
+from supermodel.engine.workers import pool_of
 from supermodel.errors import DataError
 from supermodel.jax_scope import compilation_cache
+from supermodel.models.columns import received
 from supermodel.models.model import Model
 from supermodel.options import checked
 from supermodel.results.comparison import Comparison, Evidence
@@ -46,6 +48,7 @@ def compare(
     executor: Any = None,
     explore: str = "auto",
     on_error: str = "raise",
+    missing: str = "raise",
     progress: bool | None = None,
 ) -> Comparison:
     """Bayes factors between two or more models, each with a calibrated error, and a verdict on the whole.
@@ -62,27 +65,36 @@ def compare(
     `explore`: how hard to look for all of each posterior. "auto": two independent looks at every model, and a third where
     they disagree. "quick": one look, as cheap as it gets; a narrow second mode may be missed without a word. "thorough":
     five times as many prior draws, levels and climbs.
-    `executor`: any `concurrent.futures` executor, for plain-Python likelihoods.
+    `executor`: for plain-Python likelihoods, a number of worker processes or any `concurrent.futures` executor. The answer is
+    the same to the bit. Processes import your script anew: let `compare` stand below `if __name__ == "__main__":`.
     `on_error`: a likelihood that is NaN, or raises, is refused with the point; "reject" counts such points as impossible, and
     the verdict says how many there were. +inf is always refused.
+    `missing`: NaN and infinite values in the data are refused with column and row, before any likelihood is called. "drop"
+    drops rows in which a column that the models read is missing, and the result says how many; "keep" hands all on.
+
+    `data`: a dict of arrays or lists, a pandas or polars frame, an Arrow table, an xarray dataset, a structured array, or the
+    path of a CSV or Parquet file: all but what is no table reach the likelihoods as a dict of NumPy columns.
     """
     check_models(models)
     models = {name: model.with_on_error(checked("on_error", on_error)) for name, model in models.items()}
+    data, dropped = _received(data, models, missing)
     goals = _goals(target_error=target_error, decide=decide, max_evaluations=max_evaluations, max_seconds=max_seconds)
     seed, shared, executor = checked("seed", seed), checked("share", share), checked("executor", executor)
     shared_names(models, shared)  # refuses those that no model has
-    run: Any = (
-        Run(models, data, seed, shared, executor, goals, checked("explore", explore))
-        if checked("method", method) == "auto"
-        else Recipe(models, data, seed, shared, executor, goals, method)
-    )
-    return _run(run, prior_odds, checkpoint, progress)
+    explore, is_engine = checked("explore", explore), checked("method", method) == "auto"
+    with pool_of(executor) as pool:
+        run: Any = (
+            Run(models, data, seed, shared, pool, goals, explore)
+            if is_engine
+            else Recipe(models, data, seed, shared, pool, goals, method)
+        )
+        return _run(run, prior_odds, checkpoint, progress, told=dropped)
 
 
 def evidence(
     model: Model, data: Any = None, *, seed: int = 0, target_error: float = 0.1, max_evaluations: int | None = None,
     max_seconds: float | None = None, checkpoint: str | os.PathLike[str] | None = None, executor: Any = None,
-    explore: str = "auto", on_error: str = "raise",
+    explore: str = "auto", on_error: str = "raise", missing: str = "raise",
     progress: bool | None = None,
 ) -> Evidence:  # fmt: skip
     """ln Z of a single model, through its Bayes factor against a reference of evidence 1.
@@ -91,29 +103,25 @@ def evidence(
     """
     check_models({"model": model}, least=1)
     model = model.with_on_error(checked("on_error", on_error))
+    data, dropped = _received(data, {"model": model}, missing)
     goals = _goals(target_error=target_error, max_evaluations=max_evaluations, max_seconds=max_seconds)
-    return _run(
-        Run(
-            {"model": model},
-            data,
-            checked("seed", seed),
-            True,
-            checked("executor", executor),
-            goals,
-            checked("explore", explore),
-        ),
-        None,
-        checkpoint,
-        progress,
-        Evidence,
-    )
+    seed, explore = checked("seed", seed), checked("explore", explore)
+    with pool_of(checked("executor", executor)) as pool:
+        run = Run({"model": model}, data, seed, True, pool, goals, explore)
+        return _run(run, None, checkpoint, progress, Evidence, dropped)
+
+
+def _received(data: Any, models: Mapping[str, Model], missing: str) -> tuple[Any, dict[str, int]]:
+    """The data as likelihoods get them, and what there is to tell of rows that were dropped."""
+    found = received(data, models.values(), checked("missing", missing))
+    return found.data, {"dropped": found.dropped, "rows": found.rows} if found.dropped else {}
 
 
 def _goals(**given: Any) -> Goals:
     return Goals(**{name: checked(name, value) for name, value in given.items()})
 
 
-def _run(run: Any, prior_odds, checkpoint, progress, kind=Comparison):
+def _run(run: Any, prior_odds, checkpoint, progress, kind=Comparison, told: Mapping[str, int] | None = None):
     odds = checked_odds(checked("prior_odds", prior_odds) or dict.fromkeys(run.models, 1.0), tuple(run.models))
     checkpoint = checked("checkpoint", checkpoint)
     began = time.monotonic()
@@ -123,7 +131,7 @@ def _run(run: Any, prior_odds, checkpoint, progress, kind=Comparison):
             with contextlib.nullcontext() if checkpoint is None else _kept(run, checkpoint):
                 run.prepare()
                 run.loop()
-            return finish(run, odds, time.monotonic() - began, kind)
+            return finish(run, odds, time.monotonic() - began, kind, told)
     finally:
         if shown is not None:
             shown.close()
@@ -164,8 +172,16 @@ def _kept(run: Any, checkpoint: str | os.PathLike[str]) -> Keeper:
     return run.keep
 
 
-def finish(run: Any, prior_odds: Mapping[str, float], seconds: float, kind: Any = Comparison) -> Any:
-    """The result of a run, at whatever point it stands."""
+def finish(
+    run: Any,
+    prior_odds: Mapping[str, float],
+    seconds: float,
+    kind: Any = Comparison,
+    told: Mapping[str, int] | None = None,
+) -> Any:
+    """The result of a run, at whatever point it stands; `told` goes with its settings."""
+    found = _of_recipe(run) if isinstance(run, Recipe) else _of_engine(run)
+    found["settings"] |= told or {}
     return kind(
         evidences=run.evidences(),
         evaluations={"likelihood": run.evaluations, "gradient": run.gradients},
@@ -174,7 +190,7 @@ def finish(run: Any, prior_odds: Mapping[str, float], seconds: float, kind: Any 
         seconds=seconds,
         models=run.models,
         data=run.data,
-        **(_of_recipe(run) if isinstance(run, Recipe) else _of_engine(run)),
+        **found,
     )
 
 

@@ -26,10 +26,11 @@ class Option(NamedTuple):
     word: Callable[[str], Any] = str  # each of them as a value
     not_in_toml: str = ""  # the reason, where it is not offered
     not_a_flag: str = ""
+    called: str = ""  # on the command line, where that is another name
 
     @property
     def flag(self) -> str:
-        return "--" + self.name.replace("_", "-")
+        return "--" + (self.called or self.name).replace("_", "-")
 
     def checked(self, value: Any, label: str = "") -> Any:
         """The value as `compare` uses it; an error names the option as the user wrote it."""
@@ -108,6 +109,8 @@ def _truth(value: Any) -> bool:
 
 
 def _executor(value: Any) -> Any:
+    if isinstance(value, int) and not isinstance(value, bool):
+        return _such(value, value >= 1)
     return _such(value, callable(getattr(value, "map", None)))
 
 
@@ -125,9 +128,9 @@ METHODS = (
     "blend_product",
 )  # also in embedding: a test holds both together
 ON_ERROR = ("raise", "reject")
+MISSING = ("raise", "drop", "keep")
 EFFORTS = ("auto", "quick", "thorough")
 IN_FILE = "it belongs to the models, and stands in the file beside them"
-OBJECT = "it is an object of Python; a FILE.py may hold it in `options`"
 
 OPTIONS = (
     Option("seed", 0, "a whole number from 0 to 2^32 - 1", _seed, "seed of all randomness", ("N",), int),
@@ -146,11 +149,13 @@ OPTIONS = (
            "how hard to look for every mode: " + ", ".join(EFFORTS), ("EFFORT",)),
     Option("on_error", "raise", f"one of {', '.join(ON_ERROR)}", one_of(*ON_ERROR),
            "where a likelihood is NaN or raises: raise, or reject such points as impossible", ("WHAT",)),
+    Option("missing", "raise", f"one of {', '.join(MISSING)}", one_of(*MISSING),
+           "where data are missing or infinite: raise, drop rows that miss one, or keep them", ("WHAT",)),
     Option("checkpoint", None, "the path of a file", os.fspath, "keep the run there, and resume from it", ("FILE",),
            not_in_toml="a file that is passed around must not say where to write"),
-    Option("executor", None, "an executor with `map`, e.g. concurrent.futures.ProcessPoolExecutor(4)", _executor,
-           "where plain-Python likelihoods run",
-           not_in_toml=OBJECT, not_a_flag=OBJECT),
+    Option("executor", None, "a number of worker processes from 1 up, or an executor with `map`, e.g. "
+           "concurrent.futures.ThreadPoolExecutor(4)", _executor, "worker processes for plain-Python likelihoods", ("N",), int,
+           called="workers", not_in_toml="it is about the machine, not about the comparison"),
     Option("progress", None, "true, false or None", _truth, "whether to show progress",
            not_in_toml="it is about the terminal, not about the comparison",
            not_a_flag="it shows itself on a terminal only, and --json silences it"),

@@ -1,7 +1,11 @@
 """Executors whose workers die or hang: a sentence or an answer, in time, and the checkpoint of the last block."""
 
+import functools
+import json
 import os
 import signal
+import subprocess
+import sys
 import threading
 import time
 from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
@@ -11,7 +15,8 @@ import pytest
 from scipy import stats
 
 import supermodel as sm
-from supermodel.errors import SupermodelError
+from supermodel.errors import ModelError, SupermodelError
+from supermodel.shell.cli import main
 
 OPTIONS = {"seed": 1, "explore": "quick", "target_error": 0.05, "progress": False}
 
@@ -24,6 +29,10 @@ def deadly(p):
     """At module level, so that workers can receive it; far out in the prior it takes its process along."""
     if float(p["mu"]) > 4.0:
         os._exit(1)
+    return sound(p)
+
+
+def sound_with(lock, p):
     return sound(p)
 
 
@@ -91,3 +100,48 @@ def test_a_likelihood_that_hangs_on_an_executor_costs_no_answer(stop):
     assert time.monotonic() - began < 10
     assert result.settings["ended"] == ("max_seconds" if stop == "limit" else "interrupted")
     assert result.verdict.level == "fail"
+
+
+def test_a_number_of_worker_processes_gives_the_bits_of_none():
+    alone = sm.evidence(model(sound), **OPTIONS)
+    for n in (1, 2):
+        shared = sm.evidence(model(sound), executor=n, **OPTIONS)
+        assert (shared.value, shared.error, shared.evaluations) == (alone.value, alone.error, alone.evaluations)
+
+
+@pytest.mark.parametrize("likelihood", [lambda p: sound(p), functools.partial(sound_with, threading.Lock())])
+def test_a_likelihood_that_cannot_be_sent_is_told_what_to_do(likelihood):
+    with pytest.raises(ModelError, match="model 'model' cannot be sent to worker processes .*Define it with `def`"):
+        sm.evidence(model(likelihood), executor=1, **OPTIONS)
+
+
+SCRIPT = """
+import supermodel as sm
+from scipy import stats
+
+def likelihood(p):
+    return -0.5 * (0.7 - float(p["mu"])) ** 2
+
+models = {"one": sm.Model({"mu": stats.norm(0, 3)}, likelihood), "none": sm.Model({}, lambda p: -1.0)}
+options = {"explore": "quick", "max_evaluations": 500}
+"""
+
+
+def test_a_script_without_a_guard_is_told_of_it(tmp_path):
+    (tmp_path / "bare.py").write_text(SCRIPT + "sm.evidence(models['one'], executor=1, progress=False, **options)\n")
+    done = subprocess.run([sys.executable, "bare.py"], cwd=tmp_path, capture_output=True, text=True, timeout=120)
+    assert done.returncode == 1 and 'below `if __name__ == "__main__":`' in done.stderr.splitlines()[-1]
+
+
+def test_workers_on_the_command_line(tmp_path, capsys):
+    """The file is imported by the workers, from wherever the command was given."""
+    (tmp_path / "mine_to_compare.py").write_text(
+        SCRIPT.replace("lambda p: -1.0", "likelihood_of_none").replace(
+            "models =", "def likelihood_of_none(p):\n    return -1.0 + 0.0 * len(p)\n\nmodels ="
+        )
+    )
+    found = []
+    for extra in ([], ["--workers", "1"]):
+        assert main(["compare", str(tmp_path / "mine_to_compare.py"), "--json", *extra]) in (0, 3, 4)
+        found.append(json.loads(capsys.readouterr().out)["log_bayes_factors"])
+    assert found[0] == found[1]

@@ -101,7 +101,7 @@ def test_parts_that_do_not_belong_together_are_refused():
         ({"x": X}, 'column "y"'),
         (Y, 'column "y"'),
         ({"x": X, "y": Y}, "sigma from 'sigma', but there are only"),
-        ({"x": X, "y": Y[:2], "sigma": 1.0}, "shape"),
+        ({"x": X, "y": Y[:2], "sigma": 1.0}, "lengths of the columns are x 3, y 2"),
         ({"x": X, "y": Y[:, None], "sigma": 1.0}, r"shape \(3, 3\).*counted more than once"),
         ({"x": X, "y": Y[:1], "sigma": 1.0}, r"shape \(3,\) for data\[\"y\"\] of shape \(1,\)"),
     ],

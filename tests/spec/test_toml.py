@@ -11,7 +11,8 @@ from scipy import stats
 from canary import ATTACKS, nothing_runs
 from supermodel.errors import SupermodelError
 from supermodel.jax_scope import float64
-from supermodel.spec.source import read_table
+from supermodel.models.columns import received
+from supermodel.models.table_file import read_table
 from supermodel.spec.toml import parse_spec, read_spec
 
 DATA = resources.files("supermodel") / "data"
@@ -192,6 +193,44 @@ def test_a_column_of_words_only_matters_where_it_is_used(tmp_path):
     assert parse_spec(text, tmp_path).data["y"].tolist() == [1, 2]
     with pytest.raises(SupermodelError, match="line 3 of t.csv has 'nan'"):
         parse_spec(text.replace('mean = "a"', 'mean = "a * y"'), tmp_path)
+
+
+HOLES = """[data]
+file = "t.csv"
+y = "count"
+[noise]
+form = "poisson"
+link = "log"
+[models.m]
+mean = "a + 0 * x"
+priors = { a = "Normal(0, 1)" }
+[models.n]
+mean = "0"
+[run]
+missing = "drop"
+"""
+
+
+def test_rows_that_miss_a_value_are_dropped_if_a_formula_names_it(tmp_path):
+    (tmp_path / "t.csv").write_text("x,count,other\n1,2,\n,3,4\n5,NA,6\n7,8,9\n")
+    spec = parse_spec(HOLES, tmp_path)
+    found = received(spec.data, spec.models.values(), spec.run["missing"])
+    assert found.data["count"].tolist() == [2, 8] and (found.dropped, found.rows) == (2, 4)
+    assert received(spec.data, [spec.models["n"]], "drop").data["count"].tolist() == [2, 3, 8]
+    with pytest.raises(SupermodelError, match="line 4 of t.csv has 'nan'"):
+        parse_spec(HOLES.replace("drop", "raise"), tmp_path)
+    (tmp_path / "t.csv").write_text("x,count\n1,2\n3,-1\n")
+    with pytest.raises(SupermodelError, match="datum 1 is -1"):
+        parse_spec(HOLES, tmp_path)
+    (tmp_path / "t.csv").write_text("x,count\n1,2\n3,inf\n")
+    with pytest.raises(SupermodelError, match="line 3 of t.csv has 'inf'"):
+        parse_spec(HOLES, tmp_path)
+
+
+def test_parquet_in_a_toml(tmp_path):
+    pa, parquet = pytest.importorskip("pyarrow"), pytest.importorskip("pyarrow.parquet")
+    parquet.write_table(pa.table({"x": [1, 2], "count": [3, 4]}), tmp_path / "t.parquet")
+    assert parse_spec(HOLES.replace("t.csv", "t.parquet"), tmp_path).data["y"].tolist() == [3, 4]
 
 
 # -- fuzz -----------------------------------------------------------------------------------------------------------

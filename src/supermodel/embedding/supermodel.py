@@ -29,6 +29,7 @@ from supermodel.embedding.reference import Reference
 from supermodel.embedding.warp import Warp
 from supermodel.errors import DataError, ModelError, SupermodelError
 from supermodel.jax_scope import in_float64
+from supermodel.models.columns import as_columns
 from supermodel.models.joint import Joint
 from supermodel.models.model import Model
 from supermodel.models.noise import total
@@ -68,8 +69,8 @@ class Supermodel:
         self.models = dict(models)
         self.names = tuple(models)
         self.combine = combine
-        self.data = data
-        self.joints = tuple(Joint(name, model, data) for name, model in models.items())
+        self.data = as_columns(data)
+        self.joints = tuple(Joint(name, model, self.data) for name, model in models.items())
         self.coordinate = coordinate or _default_coordinate(combine, len(models))
         self.tilt = np.zeros(len(models)) if tilt is None else np.asarray(tilt, float)
         self.warps: Any = None if warps is None else tuple(warps)

@@ -2,18 +2,43 @@
 
 from __future__ import annotations
 
+import contextlib
 import math
+import multiprocessing
 import time
-from collections.abc import Callable, Iterable
-from concurrent.futures import BrokenExecutor, wait
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import BrokenExecutor, ProcessPoolExecutor, wait
 from typing import Any
 
 from supermodel.engine.interrupts import Interrupts
-from supermodel.errors import SupermodelError
+from supermodel.errors import ModelError, SupermodelError
 
 PATIENT = 2.0  # times the longest batch so far, beyond the limit on time: calls that are merely slow come back by then
 GRACE = 1.0  # seconds beyond the limit at least
 POLL = 0.1  # seconds between two looks at Ctrl-C and the clock
+
+
+@contextlib.contextmanager
+def pool_of(executor: Any) -> Iterator[Any]:
+    """The executor as it is; of a number as many worker processes, which end with the run."""
+    if not isinstance(executor, int):
+        yield executor
+        return
+    # Never forked: a child of a process in which JAX has threads may wait for them for ever.
+    with contextlib.closing(_Pool(executor, mp_context=multiprocessing.get_context("spawn"))) as pool:
+        yield pool
+
+
+class _Pool(ProcessPoolExecutor):
+    """Worker processes, none of which outlives the run, not even one that hangs in a likelihood."""
+
+    def close(self) -> None:
+        processes = list((getattr(self, "_processes", None) or {}).values())
+        self.shutdown(wait=False, cancel_futures=True)
+        for process in processes:
+            process.terminate()
+        for process in processes:
+            process.join(GRACE)
 
 
 class Hanging(Exception):
@@ -41,7 +66,21 @@ class Workers:
             raise SupermodelError(
                 f"a worker of the executor died ({type(error).__name__}: {error}) while likelihoods were called: it was killed, "
                 "ran out of memory, or the likelihood ended its process. Its calls are lost and the pool takes no more. Run one "
-                "call by itself to see why; with `checkpoint` a run goes on from its last block, given a new executor."
+                "call by itself to see why; with `checkpoint` a run goes on from its last block, given a new executor. Worker "
+                "processes that die at the start could not import the likelihood: it must be defined in a file, not at a prompt or "
+                'in a notebook, and compare() must stand below `if __name__ == "__main__":`, since they import that file anew.'
+            ) from error
+        except SupermodelError:
+            raise
+        except Exception as error:
+            if "pickle" not in f"{type(error).__name__} {error}".lower():
+                raise
+            raise ModelError(
+                f"the likelihood of model {getattr(call, 'name', '?')!r} cannot be sent to worker processes "
+                f"({type(error).__name__}: {error}). They receive it by its name in a module, so that no lambda, no function defined "
+                "within another and no object that holds a lock or an open file can go. Define it with `def` at the top of a file "
+                "and give it its data by `data`; or use threads, executor=concurrent.futures.ThreadPoolExecutor(4), which help "
+                "where a likelihood spends its time outside Python."
             ) from error
         finally:
             for future in futures:

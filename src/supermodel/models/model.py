@@ -4,20 +4,31 @@ from __future__ import annotations
 
 import copy
 import inspect
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
 from supermodel.errors import DataError, ModelError
+from supermodel.models.columns import as_columns
 from supermodel.models.joint_space import JointSpace
-from supermodel.models.noise import Gaussian, Noise, total
+from supermodel.models.noise import Gaussian, Noise, columns_of, total
 from supermodel.models.space import Space
 
 
 def own(values: Mapping[str, Any]) -> dict[str, Any]:
     """The same values in a dict and in arrays that the receiver may write into: the sampler's points stay what they are."""
     return {name: value.copy() if isinstance(value, np.ndarray) else value for name, value in values.items()}
+
+
+def _length(value: Any) -> str:
+    return f"{np.shape(value)[0]} values" if np.ndim(value) == 1 else f"an array of shape {np.shape(value)}"
+
+
+def _lengths(data: Mapping[str, Any]) -> str:
+    """`x 49, y 50`, the lengths of the one-dimensional columns; empty if they are one."""
+    found = {name: len(values) for name, values in data.items() if np.ndim(values) == 1}
+    return ", ".join(f"{name} {n}" for name, n in found.items()) if len(set(found.values())) > 1 else ""
 
 
 class Model:
@@ -134,10 +145,47 @@ class Model:
                 "this model has a `log_likelihood` but no `predict`, and predictions are asked for (a blend mixes "
                 "predictions). Write it as Model(priors, predict=..., noise=Gaussian(sigma))."
             )
+        data = as_columns(data)
+        named = {name: data[name] if isinstance(data, Mapping) and name in data else data for name in self._arguments()}
+        try:
+            found = self.predict(own(values), *named.values())
+        except Exception as error:
+            if "broadcast" in str(error) and _lengths(named):
+                raise DataError(
+                    f"`predict` fails on columns of different lengths ({_lengths(named)}): {error}. A row of the data is one "
+                    "datum: give columns of one length."
+                ) from error
+            raise
+        if found is None:
+            raise ModelError(
+                "`predict` returned nothing (None); it must return one prediction per datum. Is a `return` missing?"
+            )
+        return found
+
+    def _arguments(self) -> list[str]:
+        """The names of what `predict` is given after the parameters."""
+        if self.predict is None:
+            return []
         wanted = list(inspect.signature(self.predict).parameters.values())[1:]
-        wanted = [p for p in wanted if p.default is p.empty and p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)]
-        arguments = [data[p.name] if isinstance(data, Mapping) and p.name in data else data for p in wanted]
-        return self.predict(own(values), *arguments)
+        return [
+            p.name for p in wanted if p.default is p.empty and p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)
+        ]
+
+    def reads(self, names: Iterable[str]) -> set[str] | None:
+        """Which of the columns `names` the model reads; None where it may read them all."""
+        if self.predict is None or self.noise is None:
+            return None
+        read = {"y"}
+        for part in (self.predict, *columns_of(self.noise)):
+            if hasattr(part, "columns"):
+                read |= set(part.columns)
+            elif isinstance(part, str):
+                read.add(part)
+            elif part is self.predict and set(self._arguments()) <= set(names):
+                read |= set(self._arguments())
+            elif callable(part):
+                return None
+        return read & set(names)
 
     def log_likelihood(self, values: Mapping[str, Any], data: Any = None) -> Any:
         r"""$\ln L(\theta)$ in the user's coordinates."""
@@ -149,13 +197,24 @@ class Model:
         r"""$\ln p(y_i \mid \theta)$ for every datum; for models with `predict` and `noise`."""
         if self.noise is None:
             raise ModelError("pointwise log likelihoods need a model written with `predict` and `noise`.")
+        data = as_columns(data)
         if not isinstance(data, Mapping) or "y" not in data:
             raise DataError(
                 'a model with `predict` and `noise` needs data with a column "y", e.g. data={"x": x, "y": y}; '
                 f"got {sorted(data) if isinstance(data, Mapping) else type(data).__name__}."
             )
         # A noise may take a fitted parameter by name (Gaussian("scatter")); columns go first.
-        result = self.noise.pointwise(self.prediction(values, data), {**values, **data})
+        mean, known = self.prediction(values, data), {**values, **data}
+        try:
+            result = self.noise.pointwise(mean, known)
+        except (TypeError, ValueError) as error:
+            if isinstance(error, DataError) or "broadcast" not in str(error):
+                raise
+            raise DataError(
+                f'the columns do not fit each other: `predict` gives {_length(mean)} for {_length(data["y"])} of data["y"], '
+                f"and the lengths of the columns are {_lengths(data)}. A row of the data is one datum: give columns of one "
+                "length."
+            ) from error
         if np.shape(result) != np.shape(data["y"]):
             raise DataError(
                 f'`predict` and the noise give an array of shape {np.shape(result)} for data["y"] of shape '

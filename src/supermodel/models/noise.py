@@ -40,6 +40,13 @@ def quantity(value: Any, label: str, known: Mapping[str, Any]) -> Any:
     return known[value]
 
 
+def columns_of(noise: Noise) -> list[Any]:
+    """What a noise looks up: names and functions; of a noise that is not ours one function, which may read all."""
+    ours = isinstance(noise, Gaussian | StudentT | Poisson | Binomial)
+    parts = [v for name, v in vars(noise).items() if name != "link"] if ours else [noise.pointwise]
+    return [part for part in parts if isinstance(part, str) or callable(part)]
+
+
 def same(first: Any, second: Any) -> bool:
     """Whether two such values are one."""
     if isinstance(first, str) or isinstance(second, str) or callable(first) or callable(second):

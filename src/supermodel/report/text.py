@@ -84,7 +84,13 @@ def provenance(result: Comparison) -> str:
         cost += f" in {duration(result.seconds)}"
     made = f"seed {result.seed} · supermodel {result.versions.get('supermodel', '?')} · schema {result.schema}"
     prints = " · ".join(f"{what} {digest}" for what, digest in result.fingerprints.items())
-    return f"{cost} · {made}\nfingerprints: {prints}"
+    return "\n".join([f"{cost} · {made}", *dropped_rows(result), f"fingerprints: {prints}"])
+
+
+def dropped_rows(result: Comparison) -> list[str]:
+    """`3 of 50 rows of the data miss a value and were dropped`, where any were."""
+    dropped, rows = (result.settings.get(key, 0) for key in ("dropped", "rows"))
+    return [f"{dropped} of {rows} rows of the data miss a value and were dropped"] if dropped else []
 
 
 def parameters(result: Comparison) -> Cells | None:

@@ -77,6 +77,8 @@ SETTINGS: dict[str, Check] = {
     "ended": _text,
     "explore": _text,
     "method": _text,
+    "dropped": _whole,
+    "rows": _whole,
     "pilots": _table(lambda pilot: _any_table(pilot) and _text(pilot.get("method"))),
 }
 PRIOR: dict[str, Check] = {"description": _text, "shape": _each(_whole)}

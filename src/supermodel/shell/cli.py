@@ -112,7 +112,7 @@ def _run_options(sub: argparse.ArgumentParser, names: Collection[str] = BY_NAME)
     for option in FLAGS:
         if option.name in names:
             text = option.help + (f" (default: {option.default})" if option.default is not None else "")
-            sub.add_argument(option.flag, nargs=len(option.words), metavar=option.words, help=text)
+            sub.add_argument(option.flag, dest=option.name, nargs=len(option.words), metavar=option.words, help=text)
 
 
 def _given(args: argparse.Namespace) -> dict[str, Any]:
@@ -163,11 +163,13 @@ def _compare(args: argparse.Namespace) -> int:
 
 
 def _check(args: argparse.Namespace) -> int:
+    from supermodel.models.columns import received
     from supermodel.report.tables import Cells
     from supermodel.spec.file import read_file
 
     file = read_file(args.file, args.data_root)
-    rows = [_probe(name, model, file.data) for name, model in file.models.items()]
+    data = received(file.data, file.models.values(), file.run.get("missing", "raise")).data
+    rows = [_probe(name, model, data) for name, model in file.models.items()]
     if args.json:
         _dump({"models": rows})
         return 0
@@ -185,7 +187,7 @@ def _check(args: argparse.Namespace) -> int:
     if len(file.models) > 1:
         from supermodel.embedding.supermodel import Supermodel
 
-        print("\n" + Supermodel(file.models, combine="mixture", data=file.data).sharing_table())
+        print("\n" + Supermodel(file.models, combine="mixture", data=data).sharing_table())
     else:
         print("\nOnly one model: `compare` needs at least two.")
     return 0

@@ -40,7 +40,11 @@ def _from_python(path: Path) -> Spec:
         raise SupermodelError(f"{str(path)!r} cannot be loaded as Python.")
     module = util.module_from_spec(found)
     sys.modules[found.name] = module  # worker processes and dataclasses look a module up by name
-    sys.path.insert(0, str(path.parent))  # as `python FILE.py` does
+    home = str(path.parent.resolve())
+    if home not in sys.path:
+        sys.path.insert(
+            0, home
+        )  # as `python FILE.py` does; it stays, for worker processes and for imports inside functions
     try:
         found.loader.exec_module(module)
     except SupermodelError:
@@ -56,8 +60,6 @@ def _from_python(path: Path) -> Spec:
         )
         where = f"{path}, line {line}" if line else f"{path}"
         raise SupermodelError(f"{where}: {type(error).__name__}: {error}") from error
-    finally:
-        sys.path.remove(str(path.parent))
     models = getattr(module, "models", None)
     if not isinstance(models, Mapping) or not all(isinstance(model, Model) for model in models.values()):
         raise SupermodelError(

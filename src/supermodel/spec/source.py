@@ -1,18 +1,13 @@
-"""Where things stand in a TOML text, so that a mistake can be shown in its place; and tables of numbers from a file."""
+"""Where things stand in a TOML text, so that a mistake can be shown in its place; and where its data may lie."""
 
 from __future__ import annotations
 
-import csv
-import io
-import math
 import re
 import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, NamedTuple
-
-import numpy as np
+from typing import Any
 
 from supermodel.errors import SupermodelError
 from supermodel.spec.grammar import pointed, suggestion
@@ -150,14 +145,7 @@ def _kind(value: Any) -> str:
     return f"{words.get(type(value), type(value).__name__)}: {shown if len(shown) < 40 else shown[:40] + '…'}"
 
 
-# -- tables of numbers ----------------------------------------------------------------------------------------------
-
-
-class Table(NamedTuple):
-    """Columns of numbers by name, and the columns that are not numbers, with the reason."""
-
-    columns: dict[str, np.ndarray]
-    unusable: dict[str, str]
+# -- files ----------------------------------------------------------------------------------------------------------
 
 
 def confined(path: Path, root: Path) -> Path:
@@ -174,76 +162,3 @@ def confined(path: Path, root: Path) -> Path:
             "from nowhere else. Put the file there, or write the numbers into the TOML as columns = { x = [...], y = [...] }"
         )
     return found
-
-
-def read_table(path: Path) -> Table:
-    """A file of columns with a header, separated by commas, semicolons, tabs or blanks; `#` begins a comment."""
-    try:
-        if not path.is_file():
-            raise SpecError(f"there is no file {str(path)!r}")
-        text = path.read_bytes().decode("utf-8-sig")
-    except UnicodeDecodeError:
-        raise SpecError(f"the file {str(path)!r} is not UTF-8 text") from None
-    except (OSError, ValueError) as error:
-        if isinstance(error, SpecError):
-            raise
-        raise SpecError(f"the file {str(path)!r} cannot be read: {error}") from None
-    rows = _rows(text)
-    if len(rows) < 2:
-        raise SpecError(f"{str(path)!r} has no data: a header line and at least one row are needed")
-    header = [name.strip() for name in rows[0][1]]
-    if all(_number(name) is not None for name in header):
-        raise SpecError(
-            f"{str(path)!r} has no header: its first line is {', '.join(header[:6])}. Write names for the columns there"
-        )
-    if len(set(header)) != len(header):
-        twice = next(name for name in header if header.count(name) > 1)
-        raise SpecError(f"{str(path)!r} has two columns named {twice!r}")
-    for line, cells in rows[1:]:
-        if len(cells) != len(header):
-            raise SpecError(
-                f"{str(path)!r}, line {line}: {len(cells)} values, but the header names {len(header)} columns"
-            )
-    columns, unusable = {}, {}
-    for j, name in enumerate(header):
-        values = [_number(cells[j]) for _, cells in rows[1:]]
-        if None in values:
-            line, cells = rows[1 + values.index(None)]
-            unusable[name] = (
-                f"the column {name!r} is not all finite numbers: line {line} of {path.name} has {cells[j].strip()!r}"
-            )
-        else:
-            columns[name] = np.array(values, float)
-    if not columns:
-        raise SpecError(f"{str(path)!r} has no column of numbers; {next(iter(unusable.values()))}")
-    return Table(columns, unusable)
-
-
-def _rows(text: str) -> list[tuple[int, list[str]]]:
-    """(line number, cells) of every line that is not empty or a comment; a header may itself stand behind `#`."""
-    lines = [(n + 1, line) for n, line in enumerate(text.splitlines()) if line.strip()]
-    data = [(n, line) for n, line in lines if not line.lstrip().startswith("#")]
-    commented = [(n, line.lstrip()[1:]) for n, line in lines if line.lstrip().startswith("#")]
-    if data and commented and all(_number(cell) is not None for cell in _cells(data[0][1])):
-        before = [(n, line) for n, line in commented if n < data[0][0]]
-        if before and len(_cells(before[-1][1])) == len(_cells(data[0][1])):
-            data.insert(0, before[-1])
-    return [(n, _cells(line)) for n, line in data]
-
-
-def _cells(line: str) -> list[str]:
-    for separator in (",", ";", "\t"):
-        if separator in line:
-            try:
-                return next(csv.reader(io.StringIO(line), delimiter=separator, skipinitialspace=True), [])
-            except csv.Error:
-                return line.split(separator)
-    return line.split()
-
-
-def _number(cell: str) -> float | None:
-    try:
-        value = float(cell)
-    except ValueError:
-        return None
-    return value if math.isfinite(value) else None

@@ -21,6 +21,7 @@ target_error = 0.05
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -31,11 +32,12 @@ import numpy as np
 from supermodel.errors import SupermodelError
 from supermodel.models.model import Model
 from supermodel.models.noise import Binomial, Gaussian, Noise, Poisson, StudentT
+from supermodel.models.table_file import Table, read_table
 from supermodel.options import IN_TOML
 from supermodel.spec.formula import Formula, compile_formula
 from supermodel.spec.grammar import FormulaError
 from supermodel.spec.prior import parse_prior
-from supermodel.spec.source import Source, Table, confined, read_table
+from supermodel.spec.source import Source, confined
 
 RESPONSE = "y"  # what `Model` calls the measured column
 
@@ -74,7 +76,8 @@ def parse_spec(text: str, directory: str | Path = ".", name: str = "spec", data_
     source = Source.of(text, name)
     top = source.tree
     source.check_keys((), top, ("data", "noise", "models", "run"), required=("data", "models"))
-    columns = _Columns.of(source, Path(directory), data_root)
+    options = source.table(("run",), top.get("run", {}))
+    columns = _Columns.of(source, Path(directory), data_root, options.get("missing") == "drop")
     common = source.table(("noise",), top.get("noise", {}))
     models, formulas = {}, {}
     described = source.table(("models",), top["models"])
@@ -84,7 +87,7 @@ def parse_spec(text: str, directory: str | Path = ".", name: str = "spec", data_
         )
     for label, given in described.items():
         models[label], formulas[label] = _model(source, ("models", label), given, common, columns)
-    run = _run_options(source, source.table(("run",), top.get("run", {})), tuple(models))
+    run = _run_options(source, options, tuple(models))
     return Spec(models, columns.data, run, name, formulas)
 
 
@@ -96,9 +99,10 @@ class _Columns:
     data: dict[str, np.ndarray]  # as `Model` gets it, the measured column under "y"
     keys: dict[str, str]  # a column's name in formulas -> its key in `data`
     unusable: dict[str, str]  # columns that are not all numbers, and why
+    complete: np.ndarray  # rows in which nothing is missing that a formula may name
 
     @classmethod
-    def of(cls, source: Source, directory: Path, data_root: str | Path | None) -> _Columns:
+    def of(cls, source: Source, directory: Path, data_root: str | Path | None, drops: bool) -> _Columns:
         given = source.table(("data",), source.tree["data"])
         source.check_keys(("data",), given, ("file", "y", "columns"))
         if ("file" in given) == ("columns" in given):
@@ -107,19 +111,49 @@ class _Columns:
         table = (
             _read_file(source, given, directory, data_root) if "file" in given else _inline(source, given["columns"])
         )
+        why_not = {name: _why_unusable(table, name, drops) for name in table.columns}
+        unusable = {name: why for name, why in why_not.items() if why}
+        columns = {name: values.astype(float) for name, values in table.columns.items() if name not in unusable}
         response = source.text(("data", "y"), given.get("y", RESPONSE))
-        if response not in table.columns:
-            why = (
-                table.unusable.get(response)
-                or f"there is no column {response!r}; columns are {', '.join(table.columns)}"
-            )
+        if response not in columns:
+            why = unusable.get(response) or f"there is no column {response!r}; columns are {', '.join(columns)}"
             where = ("data", "y") if "y" in given else ("data",)
             raise source.error(where, why, 'Name the measured column with y = "..." in [data].')
-        keys = {name: name for name in table.columns}
+        keys = {name: name for name in columns}
         if response != RESPONSE and RESPONSE in keys:
             keys[RESPONSE] = "y (column)"
-        data = {keys[name]: values for name, values in table.columns.items()}
-        return cls({**data, RESPONSE: table.columns[response]}, keys, table.unusable)
+        named = {response, *_names_in([source.tree.get("noise"), source.tree["models"]])}
+        complete = np.all([np.isfinite(values) for name, values in columns.items() if name in named], axis=0)
+        data = {keys[name]: values for name, values in columns.items()}
+        return cls({**data, RESPONSE: columns[response]}, keys, unusable, complete)
+
+
+def _why_unusable(table: Table, name: str, drops: bool) -> str:
+    """Why a column cannot stand in a formula; empty if it can. Where rows are dropped, numbers may be missing."""
+    values = table.columns[name]
+    if values.dtype.kind in "biuf":
+        wrong = np.isinf(values) | (np.isnan(values) & (not drops))
+        row = int(np.flatnonzero(wrong)[0]) if wrong.any() else -1
+    else:
+        row = next((i for i, text in enumerate(values) if not _is_written_number(text)), 0)
+    return "" if row < 0 else (
+        f"the column {name!r} is not all finite numbers: {table.where(row)} has {str(values[row])!r}"
+    )  # fmt: skip
+
+
+def _is_written_number(text: Any) -> bool:
+    try:
+        return math.isfinite(float(text))
+    except (TypeError, ValueError):
+        return False
+
+
+def _names_in(tree: Any) -> set[str]:
+    """All names in all texts of some tables: those of columns among them are read by formulas."""
+    if isinstance(tree, str):
+        return set(re.findall(r"[^\W\d]\w*", tree))
+    parts = tree.values() if isinstance(tree, dict) else tree if isinstance(tree, list) else ()
+    return set().union(*map(_names_in, parts))
 
 
 def _read_file(source: Source, given: Mapping[str, Any], directory: Path, data_root: str | Path | None) -> Table:
@@ -139,7 +173,7 @@ def _inline(source: Source, given: Any) -> Table:
     sizes = {name: len(values) for name, values in columns.items()}
     if len(set(sizes.values())) != 1:
         raise source.error(("data", "columns"), f"columns must be equally long; their lengths are {sizes}")
-    return Table(columns, {})
+    return Table(columns, "[data]")
 
 
 def _is_number(value: Any) -> bool:
@@ -173,8 +207,7 @@ def _model(source: Source, where: tuple[str, ...], given: Any, common: Mapping[s
             own = (*where, "priors", name) if name in given.get("priors", {}) else (*noise_at, "priors", name)
             problem = f"the parameter {name!r} has a prior but appears in no formula of {'.'.join(where)}"
             raise source.error(own, problem, "Use it in `mean` or in the noise, or remove it.")
-    predict = _Known(mean, columns.keys)
-    return Model(priors, predict=lambda p, __columns__: predict({**__columns__, **p}), noise=noise), mean.text
+    return Model(priors, predict=_Mean(mean, columns.keys), noise=noise), mean.text
 
 
 def _check_parameter(
@@ -253,15 +286,23 @@ class _Known:
 
     def __init__(self, formula: Formula, keys: Mapping[str, str]):
         self.formula, self.keys = formula, dict(keys)
+        self.columns = {keys[name] for name in formula.names if name in keys}  # that it reads
 
     def __call__(self, known: Mapping[str, Any]) -> Any:
         return self.formula({name: known[self.keys.get(name, name)] for name in self.formula.names})
 
 
+class _Mean(_Known):
+    """A formula as the `predict` of a model."""
+
+    def __call__(self, values: Mapping[str, Any], __columns__: Mapping[str, Any]) -> Any:  # type: ignore[override]
+        return super().__call__({**__columns__, **values})
+
+
 def _check_positive(source: Source, where: tuple[str, ...], column: str, columns: _Columns) -> None:
     values = columns.data[columns.keys[column]]
-    if not np.all(values > 0):
-        row = int(np.flatnonzero(~(values > 0))[0])
+    if not np.all(values[columns.complete] > 0):
+        row = int(np.flatnonzero(~(values > 0) & columns.complete)[0])
         raise source.error(where, f"the column {column!r} must be positive; row {row + 1} is {values[row]:g}")
 
 
@@ -282,7 +323,9 @@ def _counting(source: Source, where: tuple[str, ...], given: Mapping[str, Any], 
             )
         noise = Binomial(trials, _link(source, where, given, ("logit", "identity")))
     try:
-        noise.pointwise(0.5, columns.data)  # counts that are no counts are found here
+        noise.pointwise(
+            0.5, {name: values[columns.complete] for name, values in columns.data.items()}
+        )  # counts that are no counts are found here
     except SupermodelError as error:
         raise source.error(where, str(error)) from None
     return noise

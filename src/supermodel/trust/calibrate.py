@@ -20,6 +20,7 @@ from supermodel.comparing import compare
 from supermodel.engine.progress import reporter
 from supermodel.errors import ModelError
 from supermodel.jax_scope import in_float64
+from supermodel.models.columns import received
 from supermodel.models.model import Model
 from supermodel.models.noise import Gaussian
 
@@ -153,6 +154,7 @@ def calibrate(
     names = tuple(models)
     if len(names) < 2:
         raise ModelError("calibrate() compares models: give at least two.")
+    data = received(data, models.values(), options.get("missing", "raise")).data
     tasks = []
     for k, name in enumerate(names):
         simulator = _simulator(name, models[name], simulate)

@@ -12,6 +12,7 @@ from supermodel.comparing import compare
 from supermodel.embedding.supermodel import check_models
 from supermodel.errors import SupermodelError
 from supermodel.jax_scope import in_float64
+from supermodel.models.columns import as_columns
 from supermodel.models.joint import Joint
 from supermodel.models.model import Model
 from supermodel.models.priors import Prior
@@ -58,6 +59,7 @@ def check(
             raise SupermodelError("a result from a file has no models to test; give them: check(models, data).")
         models = result.models
     check_models(models, least=1)
+    data = as_columns(data)
     findings: list[Finding] = []
     for name, model in models.items():
         findings.append(_priors(name, model))

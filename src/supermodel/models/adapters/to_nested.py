@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from supermodel.jax_scope import in_float64
+from supermodel.models.columns import as_columns
 from supermodel.models.joint import Joint
 from supermodel.models.joint_space import JointSpace
 from supermodel.models.model import Model
@@ -49,7 +50,7 @@ def to_dynesty(model: Model, data: Any = None, *, name: str = "model", seed: int
     import jax
     import jax.numpy as jnp
 
-    joint = Joint(name, model, data)
+    joint = Joint(name, model, as_columns(data))
     blocks = _blocks(model, np.random.default_rng(seed))
     compiles = joint.is_traceable and getattr(model.space, "traceable", True)
 
