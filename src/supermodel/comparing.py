@@ -44,6 +44,7 @@ def compare(
     prior_odds: Mapping[str, float] | None = None,
     max_evaluations: int | None = None,
     max_seconds: float | None = None,
+    min_ess: float | None = None,
     checkpoint: str | os.PathLike[str] | None = None,
     executor: Any = None,
     explore: str = "auto",
@@ -58,6 +59,8 @@ def compare(
     above `high`, below `low` or between them; or at `max_evaluations` or `max_seconds`, which the verdict then says.
     Ctrl-C returns the best answer so far, before the next likelihood calls; a second Ctrl-C at once.
 
+    `min_ess`: effective draws that every parameter of every posterior must have, with R-hat below 1.01 as is usual: the run
+    goes on until it has them. Without it a run ends with ln B, and its posteriors have some hundred.
     `checkpoint`: a file that is written (atomically) as the run goes on; started again with the same models, data and
     seed, the run resumes from it and ends with the same bits as if it had never stopped.
     `method`: "auto" is the engine; "mixture", "product", "blend" or "index" samples that one supermodel as the paper
@@ -78,7 +81,13 @@ def compare(
     check_models(models)
     models = {name: model.with_on_error(checked("on_error", on_error)) for name, model in models.items()}
     data, dropped = _received(data, models, missing)
-    goals = _goals(target_error=target_error, decide=decide, max_evaluations=max_evaluations, max_seconds=max_seconds)
+    goals = _goals(
+        target_error=target_error,
+        decide=decide,
+        max_evaluations=max_evaluations,
+        max_seconds=max_seconds,
+        min_ess=min_ess,
+    )
     seed, shared, executor = checked("seed", seed), checked("share", share), checked("executor", executor)
     shared_names(models, shared)  # refuses those that no model has
     explore, is_engine = checked("explore", explore), checked("method", method) == "auto"
@@ -93,9 +102,9 @@ def compare(
 
 def evidence(
     model: Model, data: Any = None, *, seed: int = 0, target_error: float = 0.1, max_evaluations: int | None = None,
-    max_seconds: float | None = None, checkpoint: str | os.PathLike[str] | None = None, executor: Any = None,
-    explore: str = "auto", on_error: str = "raise", missing: str = "raise",
-    progress: bool | None = None,
+    max_seconds: float | None = None, min_ess: float | None = None,
+    checkpoint: str | os.PathLike[str] | None = None, executor: Any = None, explore: str = "auto", on_error: str = "raise",
+    missing: str = "raise", progress: bool | None = None,
 ) -> Evidence:  # fmt: skip
     """ln Z of a single model, through its Bayes factor against a reference of evidence 1.
 
@@ -104,7 +113,7 @@ def evidence(
     check_models({"model": model}, least=1)
     model = model.with_on_error(checked("on_error", on_error))
     data, dropped = _received(data, {"model": model}, missing)
-    goals = _goals(target_error=target_error, max_evaluations=max_evaluations, max_seconds=max_seconds)
+    goals = _goals(target_error=target_error, max_evaluations=max_evaluations, max_seconds=max_seconds, min_ess=min_ess)
     seed, explore = checked("seed", seed), checked("explore", explore)
     with pool_of(checked("executor", executor)) as pool:
         run = Run({"model": model}, data, seed, True, pool, goals, explore)
@@ -198,9 +207,10 @@ def _of_engine(run: Run) -> dict[str, Any]:
     sampled = [arm for arm in run.arms if arm.report is not None]
     records = [arm.edge.draws(arm.tuning) for arm in sampled]
     pilots = {p.name: {"method": p.method, "spread": p.spread, "evaluations": p.evaluations} for p in run.pilots}
+    found = posteriors(run.models, records) if run.is_weighed else rough_posteriors(run)
     return {
-        "verdict": judge(run),
-        "posteriors": posteriors(run.models, records) if run.is_weighed else rough_posteriors(run),
+        "verdict": judge(run, found),
+        "posteriors": found,
         "edges": tuple(EdgeRecord.of(draws, arm.report) for draws, arm in zip(records, sampled, strict=True)),
         "settings": {
             "target_error": run.goals.target_error,
@@ -236,9 +246,10 @@ def rough_posteriors(run: Run) -> dict[str, ModelPosterior]:
 
 
 def _of_recipe(run: Recipe) -> dict[str, Any]:
+    found = run.posteriors()
     return {
-        "verdict": run.verdict(),
-        "posteriors": posteriors(run.models, [run.draws]),
+        "verdict": run.verdict(found),
+        "posteriors": found,
         "edges": (),
         "chain": run.record(),
         "settings": {"target_error": run.goals.target_error, "ended": run.ended, "method": run.combine},

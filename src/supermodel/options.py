@@ -145,6 +145,8 @@ OPTIONS = (
            "how likely each model was before", not_a_flag=IN_FILE),
     Option("max_evaluations", None, "a number from 1 up", _count, "stop after so many likelihood calls", ("N",), float),
     Option("max_seconds", None, "a positive number", _positive, "stop after this time with what is known", ("S",), float),
+    Option("min_ess", None, "a positive number", _finite,
+           "effective draws that every parameter of every posterior must have", ("N",), float),
     Option("explore", "auto", f"one of {', '.join(EFFORTS)}", one_of(*EFFORTS),
            "how hard to look for every mode: " + ", ".join(EFFORTS), ("EFFORT",)),
     Option("on_error", "raise", f"one of {', '.join(ON_ERROR)}", one_of(*ON_ERROR),

@@ -254,3 +254,25 @@ def test_a_likelihood_that_is_impossible_everywhere_is_refused():
     models = gamma_rates()[0] | {"never": sm.Model({"r": stats.norm(0, 1)}, lambda p: -math.inf)}
     with pytest.raises(sm.SupermodelError, match="never.*-inf"):
         sm.compare(models, progress=False)
+
+
+# -- more draws than ln B needs ---------------------------------------------------------------------------------------
+
+
+def test_as_many_effective_draws_as_were_asked_for(tmp_path):
+    models = {name: model for name, model in gamma_rates((3, 9))[0].items()}
+    options = {"seed": 3, "explore": "quick", "progress": False}
+    deep = sm.compare(models, min_ess=600, **options)
+    for posterior in deep.posteriors.values():
+        assert posterior.worst_ess >= 600 and posterior.worst_rhat <= 1.01
+    assert deep.verdict.level == "ok"
+    # A run that did not ask goes on from its checkpoint to the same bits, once it does.
+    options["checkpoint"] = tmp_path / "run.nc"
+    plain = sm.compare(models, **options)
+    assert min(p.worst_ess for p in plain.posteriors.values()) < 600
+    assert plain.evaluations["likelihood"] < deep.evaluations["likelihood"]
+    again = sm.compare(models, min_ess=600, **options)
+    np.testing.assert_array_equal(again.evidences.values, deep.evidences.values)
+    # One that cannot pay for them says so.
+    short = sm.compare(models, min_ess=1e5, max_evaluations=deep.evaluations["likelihood"], **options)
+    assert "short_posterior" in [reason.code for reason in short.verdict.reasons]

@@ -4,13 +4,17 @@ import math
 from dataclasses import replace
 from types import SimpleNamespace
 
+import numpy as np
 import pytest
 
 from engine_problems import good_report, made_run
-from supermodel.engine.judge import ENDINGS, judge
+from supermodel.engine.goals import Goals
+from supermodel.engine.judge import ENDINGS, agreement, judge
 from supermodel.engine.policy import AGREE_ERRORS, AGREE_NATS, DISAGREE_ERRORS
+from supermodel.engine.recipe import Recipe
 from supermodel.engine.roughness import Roughness
 from supermodel.models.rounding import REPEATS
+from supermodel.results.posterior import ModelPosterior
 
 TRUTH, ERROR = 3.0, 0.1  # what every look gives, with its error
 
@@ -193,3 +197,42 @@ def test_a_checkpoint_that_was_lost_is_told_and_spoils_nothing(report, level):
     verdict = judge(run)
     assert verdict.level == level and verdict.reasons[-1].code == "checkpoint_lost"
     assert verdict.reasons[-1].sentence.endswith("the disk is full.")
+
+
+# -- posteriors -------------------------------------------------------------------------------------------------------
+
+
+def posterior(rng, shift=0.0, draws=600):
+    """A posterior of one number from 16 chains, each `shift` of a random place away from the others."""
+    values = rng.standard_normal((16, draws)) + shift * rng.standard_normal((16, 1))
+    n = values.size
+    nothing, chain = np.zeros(n), np.repeat(np.arange(16), draws)
+    return ModelPosterior("m0", {"x": values.ravel()}, np.full(n, -np.log(n)), nothing, nothing, chain)
+
+
+def test_chains_that_stand_apart_in_a_parameter_are_told(rng):
+    codes = lambda *given: [reason.code for reason in judge(two(), {"m0": posterior(rng, *given)}).reasons]  # noqa: E731
+    assert codes(0.5) == ["posterior_rhat"]
+    assert codes() == codes(0.0, 24) == []  # few draws have an R-hat above 1.01, and nothing is wrong with them
+    assert codes(3.0, 8) == [
+        "posterior_rhat"
+    ]  # 8 draws tell nothing of what chains remember: R-hat above 1.1 is enough
+    sentence = judge(two(), {"m0": posterior(rng, 0.5)}).reasons[0].sentence
+    assert "'x' under 'm0'" in sentence and "have not forgotten" in sentence and "min_ess=400" in sentence
+
+
+def test_fewer_draws_than_were_asked_for_are_told(rng):
+    asked, made = Goals(min_ess=5000), {"m0": posterior(rng, 0.0, 200)}
+    (level, reason), *others = agreement(made, asked)
+    assert (level, reason.code, others) == (
+        "caution",
+        "short_posterior",
+        [],
+    ) and "asked for were 5000" in reason.sentence
+    assert agreement(made, Goals(min_ess=400)) == agreement(made, Goals()) == []
+    for goals, more in (
+        (asked, True),
+        (Goals(min_ess=400), False),
+        (Goals(), False),
+    ):  # the paper's chain goes on as well
+        assert Recipe._is_short(SimpleNamespace(goals=goals, posteriors=lambda: made)) is more

@@ -212,13 +212,18 @@ def test_one_model_alone_is_shown_as_its_evidence():
 
 def test_the_summary_has_every_parameter_of_every_model_best_first(result):
     table = result.summary()
-    assert [row[:2] for row in table.rows] == [(n, p) for n in result.ranking for p in result.posteriors[n].parameters]
-    row = next(row for row in table.rows if row[:2] == ("curve", "c"))
-    posterior = result.posterior("curve")
-    wanted = (posterior.mean("c"), posterior.mean_error("c"), posterior.sd("c"))
-    assert row[2:5] == tuple(f"{float(value):.4g}" for value in wanted)
-    assert float(row[5]) < float(row[6]) < float(row[7]) and row[8] == "Normal(0.1, 0.6)"
+    assert list(table.index) == [(n, p) for n in result.ranking for p in result.posteriors[n].parameters]
+    row, posterior = table.loc["curve", "c"], result.posterior("curve")
+    for column, wanted in (("mean", posterior.mean), ("mean_error", posterior.mean_error), ("sd", posterior.sd)):
+        assert row[column] == float(wanted("c"))
+    assert (row["ess"], row["rhat"]) == (float(posterior.ess("c")), float(posterior.rhat("c")))
+    assert row["5%"] < row["50%"] < row["95%"] and row["prior"] == "Normal(0.1, 0.6)"
+    ranked = {r.model: r for r in result.table()}
+    for name in result.names:  # one definition everywhere: the table has the worst of what the summary has
+        assert ranked[name].effective_size == table.loc[name]["ess"].min()
+        assert ranked[name].rhat == table.loc[name]["rhat"].max()
     assert str(table).splitlines()[0].split()[:2] == ["model", "parameter"] and "<table>" in table._repr_html_()
+    assert type(table[table["sd"] > 0.2]).__name__ == "DataFrame" and "...  " not in repr(table)
     unusable = dataclasses.replace(result, verdict=Verdict("fail", (Reason("drift", "planted."),)))
     assert "do not use" in str(unusable.summary()) and "do not use" not in str(table)
 

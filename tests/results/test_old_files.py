@@ -1,6 +1,7 @@
 """Files that version 0.1.0 wrote are read by this one and show what they showed then (tests/data, made by that version)."""
 
 import json
+import re
 from pathlib import Path
 
 import numpy as np
@@ -12,10 +13,26 @@ DATA = Path(__file__).resolve().parents[1] / "data"
 SHOWN = json.loads((DATA / "shown_0.1.0.json").read_text(encoding="utf-8"))
 
 
+def but_for_ess(text):
+    """A printed result as cells, without the columns ESS and R-hat, which then meant something else, and the line about them."""
+    shown, header = [], []
+    for line in text.splitlines():
+        cells = re.split(r"\s{2,}", line.strip())
+        header = cells if cells[0] == "model" else header if line else []
+        kept = (
+            [cell for name, cell in zip(header, cells, strict=True) if name not in ("ESS", "R-hat")]
+            if header
+            else cells
+        )
+        shown += [] if "effective draws" in line else [kept]
+    assert any("ln B vs shift" in cells for cells in shown)
+    return shown
+
+
 @pytest.mark.parametrize("name", SHOWN)
 def test_an_old_file_shows_what_it_showed(name):
     then, result = SHOWN[name], sm.load(DATA / f"{name}_0.1.0.nc")
-    assert str(result) == then["text"]
+    assert but_for_ess(str(result)) == but_for_ess(then["text"])
     estimate = result.log_bayes_factor("shift", "null")
     assert (estimate.value.hex(), estimate.error.hex()) == (then["value"], then["error"])
     assert float(result.averaged("mu").mean) == pytest.approx(then["mean"], rel=1e-12)

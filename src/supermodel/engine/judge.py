@@ -13,6 +13,8 @@ from supermodel.engine.policy import AGREE_ERRORS, AGREE_NATS, DISAGREE_ERRORS, 
 from supermodel.engine.roughness import Roughness
 from supermodel.engine.run import Run
 from supermodel.estimation.estimate import UNKNOWN, Estimate, Evidences
+from supermodel.report.tables import scalar_label
+from supermodel.results.posterior import CONVERGED, ENOUGH, ModelPosterior
 from supermodel.verdict.rules import Finding, findings
 from supermodel.verdict.verdict import Reason, Verdict, worst
 
@@ -32,8 +34,8 @@ SPOILS = {
 }  # on any edge of a model: what it says of the pilot holds for all its edges
 
 
-def judge(run: Run) -> Verdict:
-    """All findings on the edges, on the looks at every model, and on how the run ended."""
+def judge(run: Run, posteriors: Mapping[str, ModelPosterior] | None = None) -> Verdict:
+    """All findings on the edges, the looks at every model, its posterior, and on how the run ended."""
     if not run.is_weighed:
         why = ENDINGS.get(run.ended, "an interruption")
         sentence = f"the run ended by {why} before the models could be weighed: what it shows is a rough look."
@@ -49,8 +51,47 @@ def judge(run: Run) -> Verdict:
             found.append((level if run.matters(arm) or reason.code in SPOILS else "caution", reason))
     rough = {pilot.name: pilot.roughness for pilot in run.pilots}
     found += _looks(run) + neighbours(rough, run.evidences(), run.goals)
+    found += agreement(posteriors or {}, run.goals)
     found += rejections({joint.name: joint.rejected for joint, _ in run.probes}, run.evaluations)
     return worst(found + ending(run.ended, run.evidences(), run.goals) + unkept(run))
+
+
+APART = 1e-3  # probability, over all parameters, that chains which forget look as if they remembered
+LOOSE = 1.1  # R-hat from which on so few draws are left that nobody could tell
+DISAGREE = (
+    "R-hat of {!r} under {!r} is {:.3f}, with {:.0f} effective draws; below {} is wanted. {} Means and quantiles of this "
+    "posterior are doubtful; min_ess={:.0f} asks for more draws."
+)
+SHORT = "the posterior of {!r} has {:.0f} effective draws and R-hat {:.3f}; asked for were {:.0f} and {} (min_ess)."
+
+
+def agreement(posteriors: Mapping[str, ModelPosterior], goals: Goals) -> list[Finding]:
+    """What is to be said of chains that do not agree on a parameter.
+
+    R-hat of few draws is above 1.01 by chance (it is about 1 + 4 / ESS): it counts where chains keep the order in which they
+    stood, which by chance they do not, or where it is beyond all chance.
+    """
+    found: list[Finding] = []
+    n = sum(len(posterior.convergence) for posterior in posteriors.values())
+    for name, posterior in posteriors.items():
+        apart = {
+            scalar: each
+            for scalar, each in posterior.convergence.items()
+            if each.rhat > LOOSE or (each.rhat > CONVERGED and n * each.memory < APART)
+        }
+        if apart:
+            scalar, worst_of = max(apart.items(), key=lambda item: item[1].rhat)
+            why = (
+                "The chains have not forgotten where they were."
+                if n * worst_of.memory < APART
+                else "The chains are too short."
+            )
+            sentence = DISAGREE.format(scalar_label(*scalar), name, worst_of.rhat, worst_of.ess, CONVERGED, why, ENOUGH)
+            found.append(("caution", Reason("posterior_rhat", sentence)))
+        elif goals.is_short(posterior):
+            sentence = SHORT.format(name, posterior.worst_ess, posterior.worst_rhat, goals.min_ess, CONVERGED)
+            found.append(("caution", Reason("short_posterior", sentence)))
+    return found
 
 
 def unkept(run: Any) -> list[Finding]:

@@ -21,13 +21,14 @@ from supermodel.embedding.warp import identity as no_warp
 from supermodel.engine.checkpoint import check_densities, identity, read
 from supermodel.engine.goals import Goals
 from supermodel.engine.interrupts import Interrupts
-from supermodel.engine.judge import ending, neighbours, rejections, unkept
+from supermodel.engine.judge import agreement, ending, neighbours, rejections, unkept
 from supermodel.engine.meter import Meter
 from supermodel.engine.roughness import Roughness, covariance, roughness
 from supermodel.engine.whiten import by_moments
 from supermodel.estimation.conditional import weights_of
 from supermodel.estimation.estimate import Evidences
 from supermodel.jax_scope import in_float64
+from supermodel.results.posterior import ModelPosterior, posteriors
 from supermodel.results.record import ChainRecord
 from supermodel.results.storage import reading, save_arrays
 from supermodel.sampling.chain import Chain
@@ -142,7 +143,7 @@ class Recipe:
             self.report_progress(self)
 
     def _stop(self) -> str:
-        if is_settled(self.report):
+        if is_settled(self.report) and not self._is_short():
             if len(self.models) == 2 and self.goals.is_decided(self.found.log_bayes_factor(*self.models)):
                 return "decided"
             if self.found.log_bayes_factor(*least_certain(self.found)).error <= self.goals.target_error:
@@ -150,6 +151,9 @@ class Recipe:
         if self.chain.n_draws >= LONGEST:
             return "length"
         return self.goals.over_budget(self.evaluations, self.began)
+
+    def _is_short(self) -> bool:
+        return self.goals.min_ess is not None and any(map(self.goals.is_short, self.posteriors().values()))
 
     def _keep(self) -> None:
         if self.keep is not None:
@@ -167,8 +171,11 @@ class Recipe:
         floor = covariance([self.roughness[name] for name in self.found.names])
         return replace(self.found, covariance=self.found.covariance + floor)
 
-    def verdict(self) -> Verdict:
-        found, evidences = findings(self.report), self.evidences()
+    def posteriors(self) -> dict[str, ModelPosterior]:
+        return posteriors(self.models, [self.draws])
+
+    def verdict(self, made: Mapping[str, ModelPosterior]) -> Verdict:
+        found, evidences = findings(self.report) + agreement(made, self.goals), self.evidences()
         found += neighbours(self.roughness, evidences, self.goals) if self.roughness else []
         counts = {joint.name: joint.rejected for joint in self.supermodel.joints}
         counts[" or ".join(self.models)] = int(self.chain.tally.invalid)  # met inside compiled code

@@ -51,6 +51,7 @@ from supermodel.models.joint import Joint
 from supermodel.models.model import Model
 from supermodel.models.space import Space
 from supermodel.results.paths import paths
+from supermodel.results.posterior import posteriors
 from supermodel.verdict.examine import examine
 from supermodel.verdict.rules import is_settled
 
@@ -353,6 +354,9 @@ class Run:
             closing = self._open_cycle()
             if closing is not None:
                 return closing
+            shallow = self._shallow()
+            if shallow is not None:
+                return shallow
         return max(unsettled or path, key=lambda arm: arm.report.error**2 / arm.edge.evaluations)
 
     def _stop(self) -> str:
@@ -361,13 +365,22 @@ class Run:
         a, b = self._worst_pair()
         path = self._path_of(a, b)
         settled = all(is_settled(arm.report) or arm.report.n_draws > HOPELESS for arm in path)
-        if settled and self._open_cycle() is None:
+        if settled and self._open_cycle() is None and self._shallow() is None:
             if len(self.pilots) == 2 and self.goals.is_decided(self.evidences().log_bayes_factor(*self.models)):
                 return "decided"
             if self._difference(a, b).error <= self.goals.target_error:
                 return "target"
         # Chains that have not crossed by now will not: better to say so than to burn the budget.
         return "stuck" if any(a.report.n_draws > LONG and a.report.crossings < FEW_CROSSINGS for a in path) else ""
+
+    def _shallow(self) -> Arm | None:
+        """The edge whose draws make a posterior that has fewer effective ones than were asked for."""
+        if self.goals.min_ess is None:
+            return None
+        sampled = [arm for arm in self.arms if arm.report is not None]
+        found = posteriors(self.models, [arm.edge.draws(arm.tuning) for arm in sampled]).values()
+        short = [sampled[posterior.record] for posterior in found if self.goals.is_short(posterior)]
+        return next((arm for arm in short if arm.report.n_draws < HOPELESS), None)
 
     # -- what is known --------------------------------------------------------------------------------------------
 

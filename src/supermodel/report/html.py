@@ -22,7 +22,8 @@ from supermodel.report.methods import cite, methods
 from supermodel.report.numbers import duration, thousands
 from supermodel.report.style import ALARM, FAINT, INK, PALETTE, PAPER, RC, WARN
 from supermodel.report.tables import Cells, matrix_cells, parameter_cells, prior_cells, ranking_cells, scalars
-from supermodel.report.text import WORDS, told
+from supermodel.report.text import parameters, provenance, told
+from supermodel.verdict.verdict import WORDS
 
 if TYPE_CHECKING:
     from supermodel.results.comparison import Comparison
@@ -210,7 +211,7 @@ def _record_plots(result: Comparison) -> Iterator[Wanted]:
 # Figures of an edge's report: key, heading, format.
 FIGURES = (
     ("value", "MBAR", ".4f"), ("second_value", "Rao-Blackwell", ".4f"), ("error", "error", ".2g"),
-    ("n_draws", "draws", ".0f"), ("ess", "ESS", ".0f"), ("rhat", "R-hat", ".3f"), ("crossings", "crossings", ".0f"),
+    ("n_draws", "draws", ".0f"), ("ess", "ESS of ln B", ".0f"), ("rhat", "R-hat of ln B", ".3f"), ("crossings", "crossings", ".0f"),
     ("start_z", "starts (σ)", ".1f"), ("drift_z", "drift (σ)", ".1f"),
 )  # fmt: skip
 
@@ -263,20 +264,23 @@ def _number(text: str) -> str:
 
 SNIPPET_STYLE = (
     "<style>.supermodel table{border-collapse:collapse;margin:.4em 0}"
-    ".supermodel td,.supermodel th{padding:.15em .6em;text-align:right}"
-    ".supermodel .name{text-align:left}.supermodel .v{font-weight:600}</style>"
+    ".supermodel td,.supermodel th{padding:.15em .6em;text-align:right}.supermodel p{margin:.3em 0}"
+    ".supermodel .name{text-align:left}.supermodel .note,.supermodel .made{opacity:.7;font-size:.9em}</style>"
 )
 
 
+def dressed(head: str, text: str, *parts: str) -> str:
+    """What a notebook shows: a headline, a line beneath it, and parts that are HTML already."""
+    line = f"<br>{escape(text)}" if text else ""
+    return f'{SNIPPET_STYLE}<div class="supermodel"><p><b>{escape(head)}</b>{line}</p>{"".join(parts)}</div>'
+
+
 def snippet(result: Comparison) -> str:
-    """What a notebook shows: headline, meaning, verdict and ranking."""
-    head, meaning, _ = told(result)
-    reasons = "".join(
-        f"<li><code>{escape(code)}</code>: {escape(sentence)}</li>" for code, sentence in result.verdict.reasons
-    )
-    listed = f"<ul>{reasons}</ul>" if reasons else ""
-    return (
-        f'{SNIPPET_STYLE}<div class="supermodel"><p><b>{escape(head)}</b><br>'
-        f"{escape(meaning)}</p>{ranking_cells(result.table()).html()}"
-        f'<p class="v">Verdict {escape(WORDS[result.verdict.level])}</p>{listed}</div>'
-    )
+    """What a notebook shows of a result: headline, meaning, odds, ranking, parameters, verdict and provenance."""
+    head, meaning, odds = told(result)
+    marginals = parameters(result)
+    return dressed(
+        head, "", *(f"<p>{escape(line)}</p>" for line in (meaning, odds) if line),
+        ranking_cells(result.table()).html(), "" if marginals is None else marginals.html(), result.verdict._repr_html_(),
+        f'<p class="made">{escape(provenance(result))}</p>',
+    )  # fmt: skip

@@ -19,7 +19,6 @@ if TYPE_CHECKING:
     from supermodel.results.posterior import ModelPosterior
     from supermodel.results.ranking import Matrix, Ranking
 
-SUMMARY = (0.05, 0.5, 0.95)  # the quantiles of `Comparison.summary`
 UNUSABLE = {"fail": "Verdict FAIL: do not use these numbers.", "limit": "Verdict LIMIT: bounds only."}
 
 _LATEX = {
@@ -182,26 +181,8 @@ def parameter_cells(result: Comparison, most: int = 40) -> Cells:
                 continue
             cells.append(mean_and_sd(float(posterior.mean(parameter)[index]), float(posterior.sd(parameter)[index])))
         rows.append((scalar_label(parameter, index), *cells))
-    note = f"{len(labels) - most} more are not shown." if len(labels) > most else ""
+    note = f"{len(labels) - most} more: result.summary() has all." if len(labels) > most else ""
     return Cells(("parameter (mean ± sd)", *result.names), tuple(rows), note=note)
-
-
-def summary_cells(result: Comparison) -> Cells:
-    """Every scalar parameter of every model, best model first: mean with its error, sd, quantiles, prior."""
-    rows = []
-    for name in result.ranking:
-        posterior = result.posteriors[name]
-        for parameter, index in scalars(posterior):
-            mean, error, sd = (
-                float(moment(parameter)[index]) for moment in (posterior.mean, posterior.mean_error, posterior.sd)
-            )
-            quantiles = weighted_quantiles(scalar_values(posterior, parameter, index), posterior.weights, SUMMARY)
-            prior = getattr(result.priors.get(name, {}).get(parameter), "description", "–")
-            numbers = [f"{value:.4g}" for value in (mean, error, sd, *quantiles)]
-            rows.append((name, scalar_label(parameter, index), *numbers, prior))
-    header = ("model", "parameter", "mean", "its error", "sd", *(f"{100 * level:g}%" for level in SUMMARY), "prior")
-    note = UNUSABLE.get(result.verdict.level, "")
-    return Cells(header, tuple(rows), left=frozenset({0, 1, len(header) - 1}), note=note)
 
 
 def scalars(posterior: ModelPosterior) -> list[tuple[str, tuple[int, ...]]]:

@@ -9,6 +9,7 @@ import numpy as np
 
 from supermodel.report.numbers import as_ratio, duration, mean_and_sd, probability, shown, thousands
 from supermodel.report.tables import Cells, scalar_label, scalar_values, scalars, weighted_quantiles
+from supermodel.verdict.verdict import WORDS
 
 if TYPE_CHECKING:
     from supermodel.results.comparison import Comparison
@@ -17,10 +18,6 @@ if TYPE_CHECKING:
 WIDTH = 100
 MOST_PARAMETERS = 12
 BLOCKS = " ▁▂▃▄▅▆▇█"
-WORDS = {
-    "ok": "OK: no check found a sign of trouble", "caution": "CAUTION: usable, but read this",
-    "limit": "LIMIT: only a bound is known", "fail": "FAIL: do not use this answer",
-}  # fmt: skip
 
 
 def text(result: Comparison) -> str:
@@ -107,9 +104,22 @@ def parameters(result: Comparison) -> Cells | None:
             rows.append((scalar_label(parameter, index), name, numbers, *marginal(posterior, values), prior))
     if not rows:
         return None
-    note = f"… and {len(rows) - MOST_PARAMETERS} more" if len(rows) > MOST_PARAMETERS else ""
+    more = (
+        [f"… and {len(rows) - MOST_PARAMETERS} more: result.summary() has all"] if len(rows) > MOST_PARAMETERS else []
+    )
+    note = "\n".join(more + few_draws(result))
     header = ("parameter", "model", "mean ± sd", "5%", "marginal", "95%", "prior")
     return Cells(header, tuple(rows[:MOST_PARAMETERS]), left=frozenset({0, 1, 4, 6}), note=note)
+
+
+def few_draws(result: Comparison) -> list[str]:
+    """What to do where the worst posterior is below the usual standard; ln B is judged by the verdict, not by this."""
+    short = [p.worst_ess for p in result.posteriors.values() if p.short]
+    if not short:
+        return []
+    return [
+        f"Posteriors of as few as {min(short):.0f} effective draws have rough quantiles: min_ess=400 asks for more."
+    ]
 
 
 def marginal(posterior: ModelPosterior, values: np.ndarray, bins: int = 16) -> tuple[str, str, str]:

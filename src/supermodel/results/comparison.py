@@ -30,7 +30,7 @@ from supermodel.results.words import Bound, Interpretation, bound_of, default_pa
 from supermodel.verdict.verdict import Verdict
 
 if TYPE_CHECKING:
-    from supermodel.report.tables import Cells
+    from supermodel.results.summary import Summary
 
 SCHEMA = 1  # of what `asdict`, `to_json` and `save` write; raised whenever a name or a meaning changes
 
@@ -218,11 +218,11 @@ class Comparison:
 
         write_atomically(path, page(self, title, scale).encode())
 
-    def summary(self) -> Cells:
-        """Every parameter of every model, best model first: mean, its error, sd and quantiles; shows itself as a table."""
-        from supermodel.report.tables import summary_cells
+    def summary(self) -> Summary:
+        """Every parameter of every model, best model first: mean, its error, sd, quantiles, ESS, R-hat, prior; a DataFrame."""
+        from supermodel.results.summary import summary
 
-        return summary_cells(self)
+        return summary({name: self.posteriors[name] for name in self.ranking}, self.priors, self.verdict.level)
 
     def plot(self, scale: Any = "trotta", ax: Any = None) -> Any:
         """ln B of the best model over each other one (of a single model the road to its ln Z); returns the Axes."""
@@ -262,9 +262,13 @@ class Comparison:
         """ArviZ InferenceData of one model (the best by default), with the whole comparison as an extra group."""
         return export.to_arviz(self, model)
 
-    def to_dataframe(self, model: str | None = None) -> Any:
-        """Weighted draws as a pandas table: of one model, or of all with `model` and `weight` columns."""
-        return export.to_dataframe(self, model)
+    def to_dataframe(self, model: str | None = None, equal_weights: bool = True) -> Any:
+        """Draws as a pandas table: of one model, or of all with a column `model`; those of one model weigh the same.
+
+        The column `weight` adds up to the probability of the model (of one alone to 1). With `equal_weights=False` there is
+        every draw of the run, with the weight that it has.
+        """
+        return export.to_dataframe(self, model, equal_weights)
 
     def to_getdist(self, model: str | None = None) -> Any:
         """GetDist MCSamples of one model's posterior (the best by default)."""

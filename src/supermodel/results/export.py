@@ -94,22 +94,15 @@ def columns_of(posterior: ModelPosterior) -> dict[str, np.ndarray]:
     return {scalar_label(*scalar): scalar_values(posterior, *scalar) for scalar in scalars(posterior)}
 
 
-def to_dataframe(result: Comparison, model: str | None = None) -> Any:
+def to_dataframe(result: Comparison, model: str | None = None, equal_weights: bool = True) -> Any:
     """See `Comparison.to_dataframe`."""
     import pandas as pd
 
-    def frame(name: str, share: float) -> Any:
-        posterior = result.posterior(name)
-        extra = {
-            "log_likelihood": posterior.log_likelihood,
-            "chain": posterior.chain,
-            "weight": share * posterior.weights,
-        }
-        return pd.DataFrame({**columns_of(posterior), **extra})
-
     if model is not None:
-        return frame(model, 1.0)
-    frames = {name: frame(name, result.probabilities[name]) for name in result.names}
+        return result.posterior(model).to_dataframe(equal_weights)
+    frames = {name: result.posterior(name).to_dataframe(equal_weights) for name in result.names}
+    for name, frame in frames.items():
+        frame["weight"] *= result.probabilities[name]
     return pd.concat(frames, names=["model", "draw"]).reset_index("model")
 
 
@@ -123,7 +116,7 @@ def to_arviz(result: Comparison, model: str | None = None) -> Any:
     import xarray as xr
 
     posterior = _chosen(result, model)
-    rows = equal_rows(posterior)
+    rows = posterior.equal_rows
     stack = {name: values[rows] for name, values in posterior.parameters.items()}
     if not stack:
         raise SupermodelError(f"model {posterior.name!r} has no parameters, so there is nothing for ArviZ to hold.")
@@ -139,19 +132,6 @@ def to_arviz(result: Comparison, model: str | None = None) -> Any:
     )
     idata.add_groups({"comparison": comparison_dataset(result, xr)})
     return idata
-
-
-def equal_rows(posterior: ModelPosterior) -> np.ndarray:
-    """(chains, draws) indices of equally weighted draws; all in one chain where a chain has no weight."""
-    chains = posterior.n_chains
-    grid = np.arange(len(posterior.weights)).reshape(chains, -1)
-    totals = posterior.weights.reshape(chains, -1).sum(axis=1)
-    if chains == 1 or np.any(totals < 0.1 / chains):
-        return posterior.rows(len(posterior.weights))[None, :]
-    n = grid.shape[1]
-    below = np.cumsum(posterior.weights.reshape(chains, -1), axis=1) / totals[:, None]
-    points = (np.arange(n) + 0.5) / n
-    return np.stack([grid[c, np.minimum(np.searchsorted(below[c], points), n - 1)] for c in range(chains)])
 
 
 def comparison_dataset(result: Comparison, xr: Any) -> Any:

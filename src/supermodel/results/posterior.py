@@ -7,14 +7,37 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
+from supermodel.errors import SupermodelError
 from supermodel.estimation.error import standard_error
 from supermodel.estimation.mbar import log_pooled
 from supermodel.jax_scope import in_float64
+from supermodel.report.numbers import mean_and_sd, number
+from supermodel.report.tables import Cells, scalar_label, scalar_values, scalars, weighted_quantiles
 from supermodel.sampling.draws import Draws
+from supermodel.verdict.convergence import bulk_ess, memory, rank_rhat
+
+if TYPE_CHECKING:
+    from supermodel.results.summary import Summary
+
+CHAINS = 4  # that draws are handed out in: R-hat below 1.01 and 400 effective draws are a standard for four chains
+ENOUGH, CONVERGED = 400.0, 1.01
+STANDARD = (
+    f"An ESS below {ENOUGH:.0f} or an R-hat above {CONVERGED} is below the usual standard for quantiles: min_ess={ENOUGH:.0f} "
+    "asks for more draws."
+)
+
+
+class Convergence(NamedTuple):
+    """Of one number: its effective draws, R-hat, and how probable it is that its chains only look as if they remembered."""
+
+    ess: float
+    rhat: float
+    memory: float
 
 
 @dataclass(frozen=True, eq=False)
@@ -42,8 +65,76 @@ class ModelPosterior:
 
     @property
     def effective_size(self) -> float:
-        r"""$1 / \sum w^2$."""
+        r"""$1 / \sum w^2$: what the weights alone leave. Draws along a chain are correlated as well: see `ess`."""
         return float(1.0 / np.sum(self.weights**2))
+
+    # -- what it rests on -----------------------------------------------------------------------------------------
+
+    @cached_property
+    def equal_rows(self) -> np.ndarray:
+        """(chains, draws): indices of equally weighted draws, in four chains of which each holds several walkers.
+
+        Within each chain by systematic resampling, in the order of the draws; all in one where a chain has hardly any weight.
+        """
+        walkers = self.n_chains
+        chains = CHAINS if walkers % CHAINS == 0 else walkers
+        weights = self.weights.reshape(chains, -1)
+        totals, n = weights.sum(axis=1), weights.shape[1]
+        if chains == 1 or not np.all(totals >= 0.1 / chains):
+            return self.rows(len(self.weights))[None, :]
+        below = np.cumsum(weights, axis=1) / totals[:, None]
+        points = (np.arange(n) + 0.5) / n
+        return np.stack([c * n + np.minimum(np.searchsorted(below[c], points), n - 1) for c in range(chains)])
+
+    @cached_property
+    def convergence(self) -> dict[tuple[str, tuple[int, ...]], Convergence]:
+        """{(parameter, index): what it rests on}, by the usual definitions on equally weighted draws."""
+        if not np.all(np.isfinite(self.weights)):
+            return {scalar: Convergence(np.nan, np.nan, 1.0) for scalar in scalars(self)}
+        found = {}
+        for scalar in scalars(self):
+            values = scalar_values(self, *scalar)
+            equal = values[self.equal_rows]
+            walked = self.weights * (values - self.weights @ values)
+            found[scalar] = Convergence(bulk_ess(equal), rank_rhat(equal), memory(walked.reshape(self.n_chains, -1)))
+        return found
+
+    def _by_index(self, parameter: str, measure: str) -> np.ndarray:
+        shape = self.draws(parameter).shape[1:]
+        found = [getattr(self.convergence[parameter, index], measure) for index in np.ndindex(*shape)]
+        return np.array(found).reshape(shape)
+
+    def ess(self, parameter: str) -> np.ndarray:
+        """Effective draws of a parameter: the bulk ESS of rank-normalised half chains, as ArviZ has it of `to_arviz()`."""
+        return self._by_index(parameter, "ess")
+
+    def rhat(self, parameter: str) -> np.ndarray:
+        """R-hat of a parameter, rank-normalised, of bulk or tails, whichever is worse; NaN where there is one chain."""
+        return self._by_index(parameter, "rhat")
+
+    @property
+    def worst_ess(self) -> float:
+        """The least ESS of all parameters; NaN if there are none."""
+        return min((c.ess for c in self.convergence.values()), default=np.nan)
+
+    @property
+    def worst_rhat(self) -> float:
+        """The largest R-hat of all parameters; NaN if there are none."""
+        return max((c.rhat for c in self.convergence.values()), default=np.nan)
+
+    @property
+    def short(self) -> bool:
+        """Whether some parameter is below the usual standard."""
+        return self.worst_ess < ENOUGH or self.worst_rhat > CONVERGED
+
+    # -- what it says ---------------------------------------------------------------------------------------------
+
+    def draws(self, parameter: str) -> np.ndarray:
+        """(n, ...): the weighted draws of a parameter."""
+        if parameter not in self.parameters:
+            known = ", ".join(map(repr, self.parameters)) or "none"
+            raise SupermodelError(f"model {self.name!r} has no parameter {parameter!r}; its parameters are {known}.")
+        return self.parameters[parameter]
 
     def average(self, values: np.ndarray) -> np.ndarray:
         """Posterior mean of any quantity, given its value at each draw (n, ...)."""
@@ -62,14 +153,65 @@ class ModelPosterior:
         return np.array(errors).reshape(centred.shape[1:])
 
     def mean(self, parameter: str) -> np.ndarray:
-        return self.average(self.parameters[parameter])
+        return self.average(self.draws(parameter))
 
     def sd(self, parameter: str) -> np.ndarray:
-        centred = self.parameters[parameter] - self.mean(parameter)
+        centred = self.draws(parameter) - self.mean(parameter)
         return np.sqrt(self.average(centred**2))
 
     def mean_error(self, parameter: str) -> np.ndarray:
-        return self.average_error(self.parameters[parameter])
+        return self.average_error(self.draws(parameter))
+
+    def quantile(self, parameter: str, level: float | Sequence[float]) -> np.ndarray:
+        """Quantiles of a parameter: of its shape for one level, (levels, ...) for several."""
+        levels = tuple(float(q) for q in np.atleast_1d(level))
+        if not all(0 <= q <= 1 for q in levels):
+            raise SupermodelError(f"a quantile's level is between 0 and 1; got {level!r}.")
+        values = self.draws(parameter)
+        flat = [weighted_quantiles(column, self.weights, levels) for column in values.reshape(len(values), -1).T]
+        found = np.stack(flat, axis=-1).reshape(len(levels), *values.shape[1:])
+        return found[0] if np.ndim(level) == 0 else found
+
+    def summary(self) -> Summary:
+        """Every number in the parameters: mean, its error, sd, quantiles, ESS and R-hat; a DataFrame."""
+        from supermodel.results.summary import summary
+
+        return summary({self.name: self}, {})
+
+    def to_dataframe(self, equal_weights: bool = True) -> Any:
+        """Draws as a pandas table, one column per number: equally weighted, or all with their `weight`."""
+        import pandas as pd
+
+        chains = self.equal_rows.shape
+        rows = self.equal_rows.ravel() if equal_weights else np.arange(len(self.weights))
+        columns = {scalar_label(*scalar): scalar_values(self, *scalar)[rows] for scalar in scalars(self)}
+        extra = {
+            "log_likelihood": self.log_likelihood[rows],
+            "chain": np.repeat(np.arange(chains[0]), chains[1]) if equal_weights else self.chain,
+            "weight": np.full(len(rows), 1.0 / len(rows)) if equal_weights else self.weights,
+        }
+        return pd.DataFrame({**columns, **extra})
+
+    def cells(self) -> Cells:
+        """Mean ± sd, ESS and R-hat of every number, as strings."""
+        rows = [
+            (
+                scalar_label(p, i),
+                mean_and_sd(float(self.mean(p)[i]), float(self.sd(p)[i])),
+                number(c.ess, ".0f"),
+                number(c.rhat, ".3f"),
+            )
+            for (p, i), c in self.convergence.items()
+        ]
+        return Cells(("parameter", "mean ± sd", "ESS", "R-hat"), tuple(rows))
+
+    def __repr__(self) -> str:
+        return f"Posterior of {self.name}, {len(self.weights)} weighted draws\n{self.cells()}"
+
+    def _repr_html_(self) -> str:
+        from supermodel.report.html import dressed
+
+        return dressed(f"Posterior of {self.name}", f"{len(self.weights)} weighted draws", self.cells().html())
 
     def resample(self, n: int, seed: int = 0) -> dict[str, np.ndarray]:
         """`n` equally weighted draws."""

@@ -46,9 +46,9 @@ class Row:
     n_parameters: int
     fit: float  # posterior mean of ln L
     occam: float  # minus the information gained, ln Z - fit; NaN where ln Z is unknown
-    effective_size: float  # of the posterior's draws
-    rhat: float  # the worst of the edges that touch the model, as the two below
-    crossings: float
+    effective_size: float  # bulk ESS of the worst parameter
+    rhat: float  # of the worst parameter
+    crossings: float  # the fewest of the edges that touch the model; below, the worst of them
     disagreement: float  # of the two estimators, in errors
 
 
@@ -121,8 +121,8 @@ def rank(result: Comparison, reference: str | None, prior_odds: Mapping[str, flo
                 place, name, evidence, result.log_bayes_factor(name, against), probabilities[name], errors[name],
                 len(scalars(posterior)) if posterior is not None else 0,
                 fit, evidence.value - fit if evidence is not None else math.nan,
-                posterior.effective_size if posterior is not None else math.nan,
-                max((r.get("rhat", math.nan) for r in reports), default=math.nan),
+                posterior.worst_ess if posterior is not None else math.nan,
+                posterior.worst_rhat if posterior is not None else math.nan,
                 min((r.get("crossings", math.nan) for r in reports), default=math.nan),
                 max((_disagreement(r) for r in reports), default=math.nan),
             )

@@ -11,7 +11,6 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
-from scipy.special import ndtri
 
 from supermodel.estimation.conditional import weights_of
 from supermodel.estimation.error import as_chains, autocorrelation_time, is_constant
@@ -20,6 +19,7 @@ from supermodel.estimation.error import covariance_of_means as covariance_of_mea
 from supermodel.estimation.error import effective_size as effective_size
 from supermodel.estimation.error import standard_error as standard_error
 from supermodel.estimation.tail import pareto_k as pareto_k
+from supermodel.verdict.convergence import halves, normal_scores, potential_scale_reduction
 
 if TYPE_CHECKING:
     from supermodel.sampling.draws import Draws
@@ -32,18 +32,9 @@ def split_rhat(x: np.ndarray, rank_normalized: bool = False) -> float:
     2021). NaN for constants and for fewer than four draws.
     """
     x = as_chains(x)
-    n = x.shape[1] // 2
-    if n < 2 or not np.all(np.isfinite(x)) or is_constant(x):
+    if x.shape[1] < 4 or not np.all(np.isfinite(x)) or is_constant(x):
         return math.nan
-    if rank_normalized:
-        from scipy.stats import rankdata  # a second of imports, which few ask for
-
-        x = ndtri((rankdata(x).reshape(x.shape) - 0.375) / (x.size + 0.25))
-    halves = np.concatenate([x[:, :n], x[:, -n:]])
-    within = halves.var(axis=1, ddof=1).mean()
-    if within == 0.0:
-        return math.inf
-    return float(math.sqrt((n - 1) / n + halves.mean(axis=1).var(ddof=1) / within))
+    return potential_scale_reduction(halves(normal_scores(x) if rank_normalized else x))
 
 
 @dataclass(frozen=True)

@@ -5,13 +5,22 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import NamedTuple
 
+from markupsafe import escape
+
 LEVELS = ("ok", "caution", "limit", "fail")
 EXIT_CODES = {"ok": 0, "caution": 0, "limit": 3, "fail": 4}
+WORDS = {
+    "ok": "OK: no check found a sign of trouble", "caution": "CAUTION: usable, but read this",
+    "limit": "LIMIT: only a bound is known", "fail": "FAIL: do not use this answer",
+}  # fmt: skip
+SHADES = {"ok": "#2e7d4f", "caution": "#9a6700", "limit": "#9a6700", "fail": "#b3261e"}
 
 CODES: dict[str, str] = {
     "few_crossings": "The chains went from one model to the other too seldom.",
     "rhat": "Chains disagree on the share of a model (split R-hat).",
     "small_ess": "Too few effective draws.",
+    "posterior_rhat": "Chains disagree on a parameter (rank-normalised R-hat).",
+    "short_posterior": "A posterior has fewer effective draws than were asked for.",
     "heavy_tail": "The weights that carry the answer are heavy-tailed (Pareto k).",
     "estimators_disagree": "Two estimators from the same draws differ by more than their errors.",
     "long_path": "The path between two ends is long: a posterior far from anything simple.",
@@ -59,6 +68,14 @@ class Verdict:
 
     def __str__(self) -> str:
         return "\n".join([self.level] + [f"  {code}: {sentence}" for code, sentence in self.reasons])
+
+    def _repr_html_(self) -> str:
+        """The level and its reasons, with a bar in its colour: what a notebook shows."""
+        reasons = "".join(
+            f"<li><code>{escape(code)}</code>: {escape(sentence)}</li>" for code, sentence in self.reasons
+        )
+        bar = f"border-left:.3em solid {SHADES[self.level]};padding-left:.5em;margin:.3em 0"
+        return f'<div style="{bar}"><b>Verdict {WORDS[self.level]}</b>{f"<ul>{reasons}</ul>" if reasons else ""}</div>'
 
 
 def worst(found: list[tuple[str, Reason]]) -> Verdict:

@@ -1,0 +1,76 @@
+"""Every parameter in one table: moments, quantiles, and what they rest on. A pandas DataFrame that shows itself well."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from supermodel.report.numbers import number
+from supermodel.report.tables import UNUSABLE, Cells, scalar_label
+from supermodel.results.posterior import STANDARD, ModelPosterior
+
+LEVELS = (0.05, 0.5, 0.95)
+FORMATS = {"ess": ".0f", "rhat": ".3f"}  # the others have four digits
+
+
+class Summary(pd.DataFrame):
+    """Rows (model, parameter), best model first; columns mean, mean_error, sd, 5%, 50%, 95%, ess, rhat, prior."""
+
+    @property
+    def _constructor(self) -> Any:
+        return pd.DataFrame  # what is cut out of it is an ordinary table
+
+    def cells(self) -> Cells:
+        """The table as strings."""
+        header = (*self.index.names, *self.columns)
+        rows = [
+            (*index, *(v if isinstance(v, str) else number(v, FORMATS.get(c, ".4g")) for c, v in row.items()))
+            for index, row in self.iterrows()
+        ]
+        return Cells(header, tuple(rows), left=frozenset({0, 1, len(header) - 1}), note=self.attrs.get("note", ""))
+
+    def __repr__(self) -> str:
+        return self.cells().text()
+
+    __str__ = __repr__
+
+    def _repr_html_(self) -> str:
+        return self.cells().html()
+
+    def markdown(self) -> str:
+        """The table in Markdown."""
+        return self.cells().markdown()
+
+    def latex(self) -> str:
+        """The table in LaTeX (booktabs)."""
+        return self.cells().latex()
+
+
+def summary(
+    posteriors: Mapping[str, ModelPosterior], priors: Mapping[str, Mapping[str, Any]], level: str = "ok"
+) -> Summary:
+    """Every number in every parameter of these posteriors, in their order."""
+    index, rows = [], []
+    for name, posterior in posteriors.items():
+        for parameter, values in posterior.parameters.items():
+            columns = {
+                "mean": posterior.mean(parameter), "mean_error": posterior.mean_error(parameter),
+                "sd": posterior.sd(parameter),
+                **{f"{100 * level:g}%": posterior.quantile(parameter, level) for level in LEVELS},
+                "ess": posterior.ess(parameter), "rhat": posterior.rhat(parameter),
+            }  # fmt: skip
+            prior = getattr(priors.get(name, {}).get(parameter), "description", "–")
+            for at in np.ndindex(*values.shape[1:]):
+                index.append((name, scalar_label(parameter, at)))
+                rows.append({column: float(found[at]) for column, found in columns.items()} | {"prior": prior})
+    table = Summary(rows, index=pd.MultiIndex.from_tuples(index or [], names=["model", "parameter"]))
+    table.attrs["note"] = "\n".join(
+        [
+            *([UNUSABLE[level]] if level in UNUSABLE else []),
+            *([STANDARD] if any(p.short for p in posteriors.values()) else []),
+        ]
+    )
+    return table
