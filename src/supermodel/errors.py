@@ -3,6 +3,16 @@
 Numerical trouble is never raised from here: it is a sentence in the verdict of a result.
 """
 
+import difflib
+from collections.abc import Iterable
+
+
+def suggestion(word: str, known: Iterable[str]) -> str:
+    """Did you mean ...? Empty where nothing is near."""
+    names = sorted(known)
+    near = difflib.get_close_matches(word, names, n=1, cutoff=0.6) or [n for n in names if n.lower() == word.lower()]
+    return f"Did you mean {near[0]!r}?" if near else ""
+
 
 class SupermodelError(ValueError):
     """Anything that `supermodel` refuses."""

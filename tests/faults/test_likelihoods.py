@@ -312,7 +312,7 @@ def test_a_file_whose_likelihood_raises_is_told_in_one_line(tmp_path, capsys):
     assert not told.out and len(told.err.splitlines()) == 1
     assert (
         told.err.startswith("supermodel: ")
-        and "model 'm' raises KeyError: 'phi' (models.py, line 3) at a = " in told.err
+        and "model 'm' raises KeyError: 'phi' (models.py, line 3; parameters are a) at a = " in told.err
     )
 
 
@@ -320,3 +320,39 @@ def test_a_resumed_run_remembers_what_was_rejected(tmp_path):
     options = {"on_error": "reject", "progress": False, "checkpoint": tmp_path / "run.ckpt", "explore": "quick"}
     first, again = (sm.evidence(hole(np.nan, "black"), **options).verdict for _ in range(2))
     assert first == again and "rejected" in dict(first.reasons)
+
+
+def test_a_name_that_is_none_lists_those_that_are():
+    def misspelt(p, d):
+        return -0.5 * float(p["alhpa"]) ** 2 * d["x"]
+
+    model = sm.Model({"alpha": dist.Normal(0, 1), "b": dist.Normal(0, 1)}, misspelt)
+    words = r"KeyError: 'alhpa' \(test_likelihoods.py, line \d+; parameters are alpha, b and columns are x. "
+    words += r"Did you mean 'alpha'\?\)"
+    for executor in (None, InLine()):
+        with pytest.raises(sm.SupermodelError, match=f"model 'model' raises {words} at alpha = .*, b = ") as caught:
+            sm.evidence(model, {"x": 1.0}, executor=executor, **LIMITS)
+    assert "model 'model' at alpha = " in caught.value.__cause__.__notes__[0]
+    column = sm.Model({"a": dist.Normal(0, 1)}, lambda p, d: float(p["a"]) * d["sgima"])
+    with pytest.raises(sm.SupermodelError, match="columns are sigma. Did you mean 'sigma'"):
+        sm.evidence(column, {"sigma": 1.0}, **LIMITS)
+
+
+def test_what_a_likelihood_raises_carries_the_model_and_the_values():
+    def raising(p):
+        raise ZeroDivisionError(f"at {float(p['a']):.0f}")
+
+    with pytest.raises(sm.SupermodelError, match="model 'mine' raises ZeroDivisionError") as caught:
+        Joint("mine", sm.Model({"a": dist.Normal(0, 1)}, raising)).log_likelihood_at(np.array([[0.25]]))
+    assert isinstance(caught.value.__cause__, ZeroDivisionError)
+    assert caught.value.__cause__.__notes__ == ["raised by the log likelihood of model 'mine' at a = 0.25"]
+
+
+def test_nothing_is_called_a_missing_return():
+    x = np.linspace(0, 1, 3)
+    for model in (
+        sm.Model({"a": dist.Normal(0, 1)}, lambda p, d: None),
+        sm.Model({"a": dist.Normal(0, 1)}, predict=lambda p, x: None, noise=sm.Gaussian(1.0)),
+    ):
+        with pytest.raises(sm.SupermodelError, match=r"returned nothing \(None\).*`return` missing"):
+            sm.evidence(model, {"x": x, "y": x}, **LIMITS)

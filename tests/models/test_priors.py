@@ -154,3 +154,10 @@ def test_texts_truths_and_complex_numbers_are_no_arguments(prior):
     with pytest.raises(PriorError, match="'a'.*numbers are needed"):
         as_prior("a", prior)
     assert as_prior("a", dist.TruncatedNormal(0, 1, low=-np.inf, high=2)).shape == ()  # nothing is cut off below
+
+
+@pytest.mark.parametrize("family", [scipy.stats.norm, scipy.stats.gamma, dist.Normal, dist.Gamma])
+def test_a_family_is_no_prior_before_it_has_its_arguments(family):
+    """scipy.stats.norm itself has quantiles, and would pass for N(0, 1)."""
+    with pytest.raises(PriorError, match="is the family .*, not one of its members: place and width are missing"):
+        as_prior("a", family)

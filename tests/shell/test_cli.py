@@ -113,7 +113,15 @@ BAD = {
     "not ours": (["show", "x.nc"], ("x.nc", "text"), "x.nc"),
     "seed": (["compare", SINE, "--seed", "-1"], None, "seed"),
     "error": (["compare", SINE, "--target-error", "0"], None, "positive"),
-    "command": (["compute"], None, "invalid choice"),
+    "command": (["compute"], None, "there is no command 'compute'. Did you mean 'compare'?"),
+    "no command at all like it": (["xyz"], None, "Commands are demo, compare, check"),
+    "option": (["compare", SINE, "--sede", "1"], None, "usage: supermodel compare"),
+    "option, told": (
+        ["compare", SINE, "--sede", "1"],
+        None,
+        "unrecognized arguments: --sede 1. Did you mean '--seed'?",
+    ),
+    "file too many": (["show", "x.nc", "y.nc"], None, "usage: supermodel show"),
     "nothing": ([], None, "required"),
 }
 
@@ -141,6 +149,7 @@ def test_an_interrupt_is_no_traceback(monkeypatch, capsys):
         raise KeyboardInterrupt
 
     monkeypatch.setattr("supermodel.comparing.compare", interrupted)
+    assert main(["--help"]) == 0 and "130 interrupted" in capsys.readouterr().out
     assert main(["compare", SINE]) == 130
     assert capsys.readouterr().err == "supermodel: interrupted.\n"
 

@@ -1,5 +1,7 @@
 """Models handed to a nested sampler: the same evidence, and one figure for the disagreement."""
 
+import re
+
 import numpy as np
 import numpyro
 import numpyro.distributions as dist
@@ -14,7 +16,7 @@ from supermodel.models.adapters.from_numpyro import from_numpyro
 from supermodel.models.adapters.from_unit_cube import from_unit_cube
 from supermodel.models.adapters.to_nested import to_dynesty
 from supermodel.models.model import Model
-from supermodel.trust.crosscheck import Crosscheck, crosscheck, disagreement
+from supermodel.trust.crosscheck import Crosscheck, _log_bayes_factors, crosscheck, disagreement
 
 
 def hierarchy(y):
@@ -72,7 +74,28 @@ def test_one_figure_for_the_disagreement():
     joint = np.hypot(result.log_bayes_factor(a, b).error, np.hypot(0.1, 0.1))
     found = Crosscheck("dynesty", result.names, {}, {}, chi2, p, {}, 0)
     assert found.sigmas == pytest.approx(1 / joint, rel=1e-6)
-    assert found.agrees == (1 / joint < 3)
+    assert found.agrees == (p > 0.05)
+
+
+@pytest.mark.parametrize(
+    ("p", "word", "advice"),
+    [
+        (0.051, "agree", "they agree"),
+        (0.05, "doubtful", "doubtful: .*another seed"),
+        (0.003, "doubtful", "n_live=2000"),
+        (0.0029, "disagree", "THEY DISAGREE: .*Use neither.*thorough"),
+        (0.0, "disagree", "THEY DISAGREE"),
+    ],
+)
+def test_three_words_for_it_each_with_what_to_do(p, word, advice):
+    result = made_result()
+    theirs = {name: Estimate(result.log_evidence(name).value, 0.1) for name in result.names}
+    ours = {name: result.log_evidence(name) for name in result.names}
+    found = Crosscheck("dynesty", result.names, ours, theirs, 1.0, p, {}, 0, _log_bayes_factors(result, theirs))
+    assert found.agreement == word and re.search(advice, str(found))
+    a, b = result.ranking
+    here = result.log_bayes_factor(a, b)
+    assert f"ln B({a} : {b}) = {here} here, {here.value:.2f} ± 0.14 by dynesty" in str(found)
 
 
 def test_what_cannot_be_checked_is_told():

@@ -77,10 +77,10 @@ class Workers:
                 raise
             raise ModelError(
                 f"the likelihood of model {getattr(call, 'name', '?')!r} cannot be sent to worker processes "
-                f"({type(error).__name__}: {error}). They receive it by its name in a module, so that no lambda, no function defined "
-                "within another and no object that holds a lock or an open file can go. Define it with `def` at the top of a file "
-                "and give it its data by `data`; or use threads, executor=concurrent.futures.ThreadPoolExecutor(4), which help "
-                "where a likelihood spends its time outside Python."
+                f"({type(error).__name__}: {error}). They receive it by its name in a module, so that no lambda, no function "
+                "defined within another and no object that holds a lock or an open file can go. Define it with `def` at the top of "
+                "a file and give it its data by `data`; or use threads, executor=concurrent.futures.ThreadPoolExecutor(4), which "
+                "help where a likelihood spends its time outside Python."
             ) from error
         finally:
             for future in futures:

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from supermodel.errors import ModelError, SupermodelError
+from supermodel.errors import ModelError, SupermodelError, suggestion
 from supermodel.models.model import Model, own
 
 
@@ -23,10 +23,12 @@ class Failure:
         return Failure, (self.words,)
 
     @classmethod
-    def of(cls, error: Exception) -> Failure:
+    def of(cls, error: Exception, hint: str = "") -> Failure:
         frame = traceback.extract_tb(error.__traceback__)[-1]
         first_line = (str(error).strip().splitlines() or [""])[0]
-        return cls(f"{type(error).__name__}: {first_line} ({Path(frame.filename).name}, line {frame.lineno})", error)
+        return cls(
+            f"{type(error).__name__}: {first_line} ({Path(frame.filename).name}, line {frame.lineno}{hint})", error
+        )
 
 
 class Call:
@@ -53,7 +55,22 @@ class Call:
         except SupermodelError:
             raise
         except Exception as error:
-            return Failure.of(error)
+            return Failure.of(error, self._names(error, values))
+
+    def _names(self, error: Exception, values: Mapping[str, Any]) -> str:
+        """What there is in place of a parameter or a column that is not."""
+        key = error.args[0] if isinstance(error, KeyError) and error.args else None
+        columns = list(map(str, self.data)) if isinstance(self.data, Mapping) else []
+        if not isinstance(key, str) or key in values or key in columns:
+            return ""
+        told = [
+            f"{what} are {', '.join(names)}" for what, names in (("parameters", values), ("columns", columns)) if names
+        ]
+        return (
+            f"; {' and '.join(told) or 'the model has no parameters'}. {suggestion(key, [*values, *columns])}".rstrip(
+                " "
+            )
+        )
 
 
 def real(answer: Any, name: str) -> np.ndarray:

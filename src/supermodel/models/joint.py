@@ -192,7 +192,9 @@ class Joint:
             'of a negative number or overflow, and return -inf where the model is impossible. Or pass on_error="reject": '
             "such points then count as impossible, and the verdict says how many there were."
         )
-        error.__cause__ = None if failure is None else failure.error
+        if failure is not None and failure.error is not None:
+            failure.error.add_note(f"raised by the log likelihood of model {self.name!r} at {where}")
+            error.__cause__ = failure.error
         return error
 
     def log_joint_at(self, points: np.ndarray, executor: Any = None) -> np.ndarray:

@@ -253,6 +253,12 @@ def as_prior(name: str, distribution: Any) -> Prior:
     """The prior of parameter `name` from a numpyro distribution, a scipy frozen one, or any object with `ppf`."""
     if isinstance(distribution, (Bijected, Quantile)):
         return distribution
+    if isinstance(distribution, type) or hasattr(distribution, "freeze"):
+        family = getattr(distribution, "__name__", None) or f"scipy.stats.{distribution.name}"
+        raise PriorError(
+            f"the prior of {name!r} is the family {family}, not one of its members: place and width are missing, and the evidence "
+            f"depends on them. Give them, e.g. {family}({'0, 1' if 'norm' in family.lower() else '...'})."
+        )
     module = type(distribution).__module__
     if module.startswith("numpyro.") or _is_numpyro(distribution):
         return _from_numpyro(name, distribution)

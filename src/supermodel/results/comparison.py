@@ -7,6 +7,7 @@ import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -212,11 +213,12 @@ class Comparison:
 
         return snippet(self)
 
-    def report(self, path: str | os.PathLike[str], title: str | None = None, scale: Any = "trotta") -> None:
-        """Write one self-contained HTML page: headline, verdict, tables, plots, priors, methods, citation."""
+    def report(self, path: str | os.PathLike[str], title: str | None = None, scale: Any = "trotta") -> Path:
+        """Write one self-contained HTML page (headline, verdict, tables, plots, priors, methods, citation); its path."""
         from supermodel.report.html import page
 
         write_atomically(path, page(self, title, scale).encode())
+        return Path(path)
 
     def summary(self) -> Summary:
         """Every parameter of every model, best model first: mean, its error, sd, quantiles, ESS, R-hat, prior; a DataFrame."""
@@ -244,11 +246,12 @@ class Comparison:
 
     # -- storing and handing on -----------------------------------------------------------------------------------
 
-    def save(self, path: str | os.PathLike[str]) -> None:
-        """Write everything but the models' code to a netCDF file, atomically; `supermodel.load` reads it."""
+    def save(self, path: str | os.PathLike[str]) -> Path:
+        """Write everything but the models' code to a netCDF file, atomically; its path. `supermodel.load` reads it."""
         from supermodel.results.archive import save
 
         save(self, path)
+        return Path(path)
 
     def asdict(self) -> dict[str, Any]:
         """The answer as plain numbers, lists and strings (without draws and records)."""

@@ -1,6 +1,7 @@
 """The command `supermodel`: strings become functions here, and the exit code says whether to trust the answer.
 
-0: ok or caution, 2: bad input, 3: only a limit is known, 4: the answer failed its checks, 130: interrupted.
+0: ok or caution, 2: bad input, 3: only a limit is known, 4: the answer failed its checks, 130: interrupted before there
+was an answer.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from supermodel import __version__
-from supermodel.errors import SupermodelError
+from supermodel.errors import SupermodelError, suggestion
 from supermodel.options import BY_NAME, FLAGS
 
 if TYPE_CHECKING:
@@ -29,7 +30,7 @@ FILES = (
 def main(argv: Sequence[str] | None = None) -> int:
     """Run a command; returns the exit code."""
     try:
-        args = _parser().parse_args(argv)
+        args = _parsed(list(sys.argv[1:] if argv is None else argv))
         return args.command(args)
     except SystemExit as stop:  # argparse: help, version, wrong arguments
         return stop.code if isinstance(stop.code, int) else BAD_INPUT if stop.code else 0
@@ -44,18 +45,32 @@ def main(argv: Sequence[str] | None = None) -> int:
         return 0
 
 
-def _parser() -> argparse.ArgumentParser:
+def _parsed(argv: list[str]) -> argparse.Namespace:
+    """The arguments; a word that is no command, or no argument of its command, is told with what it may have been."""
+    parser, commands = _parser()
+    if argv and not argv[0].startswith("-") and argv[0] not in commands:
+        hint = suggestion(argv[0], commands) or "Commands are " + ", ".join(commands) + "."
+        raise SupermodelError(f"there is no command {argv[0]!r}. {hint} `supermodel --help` tells what they do.")
+    args, unknown = parser.parse_known_args(argv)
+    if unknown:
+        hint = suggestion(unknown[0], args.parser._option_string_actions) if unknown[0].startswith("-") else ""
+        args.parser.error(f"unrecognized arguments: {' '.join(unknown)}. {hint}".rstrip(". ") + ("" if hint else "."))
+    return args
+
+
+def _parser() -> tuple[argparse.ArgumentParser, Collection[str]]:
     parser = argparse.ArgumentParser(
         prog="supermodel",
         description="How much more probable do the data make one model than another, and how sure is that number?",
-        epilog="exit code: 0 ok or caution, 2 bad input, 3 only a limit, 4 the answer failed its checks",
+        epilog="exit code: 0 ok or caution, 2 bad input, 3 only a limit, 4 the answer failed its checks, 130 interrupted before "
+        "there was an answer",
     )
     parser.add_argument("--version", action="version", version=f"supermodel {__version__}")
     commands = parser.add_subparsers(title="commands", metavar="COMMAND", required=True)
 
     def command(name: str, function: Any, text: str) -> argparse.ArgumentParser:
         added = commands.add_parser(name, help=text, description=text[0].upper() + text[1:] + ".")
-        added.set_defaults(command=function)
+        added.set_defaults(command=function, parser=added)
         return added
 
     sub = command("demo", _demo, "run the sine example end to end and write its report")
@@ -94,7 +109,7 @@ def _parser() -> argparse.ArgumentParser:
     sub.add_argument(
         "--out", type=Path, default=Path("reproduction"), metavar="DIR", help="folder (default: reproduction)"
     )
-    return parser
+    return parser, commands.choices
 
 
 def _file_argument(sub: argparse.ArgumentParser) -> None:
@@ -224,9 +239,7 @@ def _show(args: argparse.Namespace) -> int:
 
 def _report(args: argparse.Namespace) -> int:
     result = _load(args.run)
-    path = args.out or args.run.with_name("report.html")
-    result.report(path)
-    print(f"Report: {path}")
+    print(f"Report: {result.report(args.out or args.run.with_name('report.html'))}")
     return result.verdict.exit_code
 
 

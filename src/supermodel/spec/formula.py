@@ -12,8 +12,9 @@ from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from supermodel.errors import suggestion
 from supermodel.jax_scope import float64
-from supermodel.spec.grammar import Call, FormulaError, Name, Node, Number, parse, suggestion
+from supermodel.spec.grammar import Call, FormulaError, Name, Node, Number, parse
 
 
 @functools.cache

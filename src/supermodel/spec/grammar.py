@@ -5,10 +5,8 @@ Numbers, names, the operators + - * / ^ (or **), comparisons, parentheses and ca
 
 from __future__ import annotations
 
-import difflib
 import math
 import re
-from collections.abc import Collection
 from typing import Any, NamedTuple
 
 from supermodel.errors import SupermodelError
@@ -32,14 +30,6 @@ def pointed(line: str, start: int, end: int, indent: str = "  ") -> str:
     shown = "".join(c if c.isprintable() else " " for c in line[first : max(end, start + 1) + 40])
     lead, tail = ("…" if first else ""), ("…" if len(line) > first + len(shown) else "")
     return f"{indent}{lead}{shown}{tail}\n{indent}{' ' * (len(lead) + start - first)}{'^' * min(end - start, 60)}"
-
-
-def suggestion(word: str, known: Collection[str]) -> str:
-    """Did you mean ...? Empty where nothing is near."""
-    near = difflib.get_close_matches(word, sorted(known), n=1, cutoff=0.6) or [
-        k for k in sorted(known) if k.lower() == word.lower()
-    ]
-    return f"Did you mean {near[0]!r}?" if near else ""
 
 
 # -- the tree -----------------------------------------------------------------------------------------------------

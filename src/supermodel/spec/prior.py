@@ -5,9 +5,10 @@ from __future__ import annotations
 from math import inf
 from typing import Any
 
+from supermodel.errors import suggestion
 from supermodel.models import families
 from supermodel.spec.formula import constant
-from supermodel.spec.grammar import Call, FormulaError, parse, suggestion
+from supermodel.spec.grammar import Call, FormulaError, parse
 from supermodel.spec.source import Place, Source
 
 TEXTS = {name: f.text for name, f in families.FAMILIES.items() if isinstance(f.text, families.Text)}

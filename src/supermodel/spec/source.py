@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from supermodel.errors import SupermodelError
-from supermodel.spec.grammar import pointed, suggestion
+from supermodel.errors import SupermodelError, suggestion
+from supermodel.spec.grammar import pointed
 
 Place = tuple[str, ...]  # keys from the top: ("models", "free", "mean")
 

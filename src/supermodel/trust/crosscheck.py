@@ -5,7 +5,7 @@ from __future__ import annotations
 import importlib
 import math
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -15,6 +15,16 @@ from supermodel.estimation.estimate import Estimate
 from supermodel.models.adapters.to_nested import ForNested, to_dynesty
 from supermodel.models.model import Model
 from supermodel.results.comparison import Comparison
+
+AGREE, DOUBTFUL = 0.05, 0.003  # p-values above which two programs agree, and below which they do not
+WORDS = {
+    "agree": "they agree",
+    "doubtful": "doubtful: two right programs differ by so much less than once in 20 times. Run both again with another seed, and "
+    "the peer with more live points (n_live=2000), before you use either",
+    "disagree": "THEY DISAGREE: one has missed a part of a posterior, or its error is too small. Use neither. Run "
+    'compare(..., explore="thorough") with another seed and the peer with more live points (n_live=2000), and look at the '
+    "posteriors of the model whose ln Z differ",
+}
 
 
 @dataclass(frozen=True, eq=False)
@@ -34,6 +44,8 @@ class Crosscheck:
     p_value: float
     evaluations: dict[str, int]  # of the peer, per model
     our_evaluations: int
+    # {(best, other): ln B here and there}
+    log_bayes_factors: dict[tuple[str, str], tuple[Estimate, Estimate]] = field(default_factory=dict)
 
     @property
     def sigmas(self) -> float:
@@ -42,19 +54,25 @@ class Crosscheck:
         return float(norm.isf(0.5 * self.p_value)) if self.p_value > 0 else math.inf
 
     @property
+    def agreement(self) -> str:
+        """ "agree" above p = 0.05, "doubtful" down to 0.003 (3 sigmas), "disagree" below."""
+        return "agree" if self.p_value > AGREE else "doubtful" if self.p_value >= DOUBTFUL else "disagree"
+
+    @property
     def agrees(self) -> bool:
-        """Within 3 sigmas: two right programs differ by more once in 370 times."""
-        return bool(self.sigmas < 3.0)
+        return self.agreement == "agree"
 
     def __str__(self) -> str:
         width = max(len(name) for name in (*self.names, "model"))
         lines = [f"{'model':<{width}}  {'ln Z, supermodel':>20}  {'ln Z, ' + self.peer:>20}"]
         lines += [f"{name:<{width}}  {self.ours[name]!s:>20}  {self.theirs[name]!s:>20}" for name in self.names]
+        for (first, second), (here, there) in self.log_bayes_factors.items():
+            lines.append(f"ln B({first} : {second}) = {here} here, {there} by {self.peer}")
         calls = sum(self.evaluations.values())
         lines.append(f"likelihood calls: {self.our_evaluations} here, {calls} by {self.peer}")
+        what = "ln B" if len(self.names) > 1 else "ln Z"
         lines.append(
-            f"disagreement of ln B: {self.sigmas:.1f} sigma (p = {self.p_value:.2g}); "
-            + ("they agree" if self.agrees else "THEY DISAGREE")
+            f"disagreement of {what}: {self.sigmas:.1f} sigma (p = {self.p_value:.2g}); {WORDS[self.agreement]}"
         )
         return "\n".join(lines)
 
@@ -90,8 +108,20 @@ def crosscheck(
     chi2, p_value = disagreement(result, theirs)
     return Crosscheck(
         with_, result.names, {name: result.log_evidence(name) for name in result.names}, theirs, chi2, p_value, calls,
-        result.evaluations["likelihood"],
+        result.evaluations["likelihood"], _log_bayes_factors(result, theirs),
     )  # fmt: skip
+
+
+def _log_bayes_factors(result: Comparison, theirs: Mapping[str, Estimate]) -> dict[Any, tuple[Estimate, Estimate]]:
+    best = result.best
+    return {
+        (best, other): (result.log_bayes_factor(best, other), _difference(theirs[best], theirs[other]))
+        for other in result.ranking[1:]
+    }
+
+
+def _difference(first: Estimate, second: Estimate) -> Estimate:
+    return Estimate(first.value - second.value, math.hypot(first.error, second.error))
 
 
 def disagreement(result: Comparison, theirs: Mapping[str, Estimate]) -> tuple[float, float]:
