@@ -55,7 +55,7 @@ class Crosscheck:
 
     @property
     def agreement(self) -> str:
-        """ "agree" above p = 0.05, "doubtful" down to 0.003 (3 sigmas), "disagree" below."""
+        """One of "agree" (above p = 0.05), "doubtful" (down to 0.003, 3 sigmas) and "disagree"."""
         return "agree" if self.p_value > AGREE else "doubtful" if self.p_value >= DOUBTFUL else "disagree"
 
     @property
