@@ -66,11 +66,8 @@ class Call:
         told = [
             f"{what} are {', '.join(names)}" for what, names in (("parameters", values), ("columns", columns)) if names
         ]
-        return (
-            f"; {' and '.join(told) or 'the model has no parameters'}. {suggestion(key, [*values, *columns])}".rstrip(
-                " "
-            )
-        )
+        hint = suggestion(key, [*values, *columns])
+        return f"; {' and '.join(told) or 'the model has no parameters'}{'. ' + hint if hint else ''}"
 
 
 def real(answer: Any, name: str) -> np.ndarray:
