@@ -5,7 +5,7 @@ from __future__ import annotations
 import copy
 import inspect
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -29,6 +29,15 @@ def _lengths(data: Mapping[str, Any]) -> str:
     """`x 49, y 50`, the lengths of the one-dimensional columns; empty if they are one."""
     found = {name: len(values) for name, values in data.items() if np.ndim(values) == 1}
     return ", ".join(f"{name} {n}" for name, n in found.items()) if len(set(found.values())) > 1 else ""
+
+
+class Observed(NamedTuple):
+    """What a model that brings its own data knows of them: ln p of each, the data, and how its axes are called."""
+
+    log_densities: Callable[[Mapping[str, Any]], dict[str, Any]]  # values to {observed variable: ln p of each datum}
+    data: dict[str, np.ndarray]
+    dims: dict[str, tuple[str, ...]]  # {parameter or observed variable: names of its axes}
+    coords: dict[str, Any]
 
 
 class Model:
@@ -74,6 +83,7 @@ class Model:
         self.pilot_points: dict[str, np.ndarray] | None = None  # posterior draws from elsewhere, see `with_pilot`
         self.predict = predict
         self.noise: Noise | None = (noise or Gaussian()) if predict is not None else None
+        self.observed: Observed | None = None  # of a model from NumPyro or PyMC
         self.vectorized = vectorized
         self.on_error = "raise"  # where the log likelihood is NaN or raises; "reject": such points are impossible
         self._log_likelihood = log_likelihood
@@ -87,6 +97,26 @@ class Model:
         model.space = space
         return model
 
+    def with_observed(self, observed: Observed) -> Model:
+        """The same model, which also knows its data one by one."""
+        return self._with(observed=observed)
+
+    def _with(self, **changed: Any) -> Model:
+        twin = copy.copy(self)
+        vars(twin).update(changed)
+        return twin
+
+    @property
+    def knows_each_datum(self) -> bool:
+        """Whether there is a log likelihood of each datum, and not of all together only."""
+        return self.noise is not None or self.observed is not None
+
+    def log_densities(self, values: Mapping[str, Any], data: Any) -> dict[str, Any]:
+        r"""{observed variable: $\ln p(y_i \mid \theta)$ of each datum}."""
+        if self.observed is not None:
+            return self.observed.log_densities(values)
+        return {"y": self.pointwise_log_likelihood(values, data)}
+
     @property
     def priors(self) -> Mapping[str, Any]:
         return self.space.priors
@@ -97,15 +127,11 @@ class Model:
 
     def with_space(self, space: Any) -> Model:
         """The same model in other unconstrained coordinates."""
-        twin = copy.copy(self)
-        twin.space = space
-        return twin
+        return self._with(space=space)
 
     def with_on_error(self, on_error: str) -> Model:
         """The same model, whose points without a number are refused ("raise") or count as impossible ("reject")."""
-        twin = copy.copy(self)
-        twin.on_error = on_error
-        return twin
+        return self._with(on_error=on_error)
 
     def with_pilot(self, samples: Mapping[str, Any]) -> Model:
         """The same model with posterior draws {name: (n, ...)} that spare it its own pilot; they cannot bias the answer."""
@@ -130,9 +156,7 @@ class Model:
                 raise ModelError(
                     f"pilot draws of {name!r} hold {np.sum(~np.isfinite(values))} values that are not finite."
                 )
-        twin = copy.copy(self)
-        twin.pilot_points = draws
-        return twin
+        return self._with(pilot_points=draws)
 
     def __repr__(self) -> str:
         inner = ", ".join(f"{name} ~ {prior.description}" for name, prior in self.priors.items())
@@ -194,9 +218,15 @@ class Model:
         return total(self.pointwise_log_likelihood(values, data))
 
     def pointwise_log_likelihood(self, values: Mapping[str, Any], data: Any) -> Any:
-        r"""$\ln p(y_i \mid \theta)$ for every datum; for models with `predict` and `noise`."""
+        r"""$\ln p(y_i \mid \theta)$ for every datum; of a model that brings its own data one after the other."""
+        if self.observed is not None:
+            import jax.numpy as jnp
+
+            return jnp.concatenate([jnp.ravel(part) for part in self.observed.log_densities(values).values()])
         if self.noise is None:
-            raise ModelError("pointwise log likelihoods need a model written with `predict` and `noise`.")
+            raise ModelError(
+                "pointwise log likelihoods need a model written with `predict` and `noise`, in NumPyro or in PyMC."
+            )
         data = as_columns(data)
         if not isinstance(data, Mapping) or "y" not in data:
             raise DataError(

@@ -7,6 +7,7 @@ import hashlib
 import io
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import replace
 from functools import cache, partial
 from importlib import resources
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -114,6 +115,7 @@ def sections(result: Comparison, scale: Any) -> list[Section]:
             [],
             _drivers_plots(result),
         ),
+        _prediction(result),
         _section(
             "Prior sensitivity",
             "ln B if a prior were wider or narrower, by reweighting the draws: no likelihood was called. Shaded where "
@@ -137,6 +139,17 @@ def sections(result: Comparison, scale: Any) -> list[Section]:
         ),
     ]
     return [s for s in built if s.tables or s.pictures or s.notes]
+
+
+def _prediction(result: Comparison) -> Section:
+    """LOO beside the Bayes factor, where every model knows ln p of each datum."""
+    if len(result.names) < 2 or not result.verdict.is_reliable:
+        return Section("Prediction of new data")
+    try:
+        cells = result.loo().cells()
+    except SupermodelError:  # the section on what drives the preference says why
+        return Section("Prediction of new data")
+    return Section("Prediction of new data", cells.note, (replace(cells, note=""),))
 
 
 # What to draw on an Axes, the caption (or what makes it, once the picture is drawn), and the size in inches.

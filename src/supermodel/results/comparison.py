@@ -22,6 +22,7 @@ from supermodel.results.fingerprint import fingerprint, versions
 from supermodel.results.odds import probabilities, probability_errors
 from supermodel.results.paths import paths
 from supermodel.results.posterior import ModelPosterior
+from supermodel.results.prediction import LeaveOneOut, leave_one_out
 from supermodel.results.ranking import Matrix, Ranking, matrix_of, rank
 from supermodel.results.record import ChainRecord, EdgeRecord
 from supermodel.results.rescaling import edges as ends_of
@@ -199,6 +200,10 @@ class Comparison:
         r"""$\ln Z = \langle \ln L \rangle - D_{KL}$ of one model: how well it fits, and what that costs (Occam)."""
         return split(self, name)
 
+    def loo(self) -> LeaveOneOut:
+        """How well each model, once fitted, predicts a datum more: another question than ln B; see the table's note."""
+        return leave_one_out(self)
+
     # -- showing --------------------------------------------------------------------------------------------------
 
     def __str__(self) -> str:
@@ -262,7 +267,11 @@ class Comparison:
         return json.dumps(self.asdict(), indent=indent, allow_nan=False, ensure_ascii=False)
 
     def to_arviz(self, model: str | None = None) -> Any:
-        """ArviZ InferenceData of one model (the best by default), with the whole comparison as an extra group."""
+        """ArviZ InferenceData of one model (the best by default): posterior, prior, data and, where each datum has its own, ln L.
+
+        Dimensions and coordinates are those of the NumPyro or PyMC model. `az.loo` and `az.compare` take it; the whole
+        comparison is in the extra group `comparison`.
+        """
         return export.to_arviz(self, model)
 
     def to_dataframe(self, model: str | None = None, equal_weights: bool = True) -> Any:

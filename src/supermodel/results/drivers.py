@@ -158,7 +158,7 @@ def _pointwise_function(result: Comparison, name: str, pointwise: Any):
     if pointwise is not None and name in pointwise:
         return pointwise[name]
     model = None if result.models is None else result.models[name]
-    if model is None or getattr(model, "noise", None) is None:
+    if model is None or not getattr(model, "knows_each_datum", False):
         why = (
             "a file holds no models: load with load(path, models={...})"
             if model is None
@@ -166,7 +166,7 @@ def _pointwise_function(result: Comparison, name: str, pointwise: Any):
         )
         raise ModelError(
             f"the contributions of single data need ln p of each under model {name!r}, but {why}. Write the model with "
-            "`predict` and `noise`, or give pointwise={name: function of (parameters, data)}."
+            "`predict` and `noise`, in NumPyro or in PyMC, or give pointwise={name: function of (parameters, data)}."
         )
     return model.pointwise_log_likelihood
 

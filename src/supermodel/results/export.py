@@ -12,6 +12,9 @@ import numpy as np
 from supermodel.errors import SupermodelError
 from supermodel.estimation.estimate import Estimate
 from supermodel.report.tables import scalar_label, scalar_values, scalars
+from supermodel.results.prediction import log_densities
+
+PRIOR_DRAWS = 1000  # in the group `prior` of ArviZ
 
 if TYPE_CHECKING:
     from supermodel.results.comparison import Comparison
@@ -109,8 +112,9 @@ def to_dataframe(result: Comparison, model: str | None = None, equal_weights: bo
 def to_arviz(result: Comparison, model: str | None = None) -> Any:
     """See `Comparison.to_arviz`.
 
-    ArviZ knows no weights, so draws are resampled to equal ones, within each chain. The group `comparison` holds ln Z,
-    its covariance and the probabilities of all models.
+    ArviZ knows no weights, so draws are resampled to equal ones, in four chains. Where the model is there, `prior` has draws of
+    it, and where it knows ln p of each datum, `log_likelihood` has that. The group `comparison` holds ln Z, its covariance and
+    the probabilities of all models.
     """
     import arviz as az
     import xarray as xr
@@ -120,6 +124,10 @@ def to_arviz(result: Comparison, model: str | None = None) -> Any:
     stack = {name: values[rows] for name, values in posterior.parameters.items()}
     if not stack:
         raise SupermodelError(f"model {posterior.name!r} has no parameters, so there is nothing for ArviZ to hold.")
+    own = None if result.models is None else result.models[posterior.name]
+    observed = getattr(own, "observed", None)
+    pointwise = log_densities(result, posterior) if getattr(own, "knows_each_datum", False) else None
+    data = _observed(result.data) if observed is None else observed.data
     attrs = {"model": posterior.name, "verdict": result.verdict.level, "seed": result.seed, "schema": result.schema}
     idata = az.from_dict(
         posterior=stack,
@@ -127,11 +135,22 @@ def to_arviz(result: Comparison, model: str | None = None) -> Any:
             "lp": (posterior.log_likelihood + posterior.log_prior)[rows],
             "log_likelihood_total": posterior.log_likelihood[rows],
         },
-        observed_data=_observed(result.data),
+        log_likelihood=pointwise,
+        prior=None if own is None else _prior_draws(own, result.seed),
+        observed_data=data,
+        dims=None if observed is None else {name: list(axes) for name, axes in observed.dims.items()},
+        coords=None if observed is None else observed.coords,
         posterior_attrs=attrs,
     )
     idata.add_groups({"comparison": comparison_dataset(result, xr)})
     return idata
+
+
+def _prior_draws(model: Any, seed: int) -> dict[str, np.ndarray]:
+    """{parameter: (1, draws, ...)}."""
+    points = model.space.sample_prior(np.random.default_rng(seed), PRIOR_DRAWS)
+    values = model.space.values_at(points)
+    return {name: np.asarray(values[name])[None] for name in model.space.names}
 
 
 def comparison_dataset(result: Comparison, xr: Any) -> Any:

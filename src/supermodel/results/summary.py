@@ -40,14 +40,6 @@ class Summary(pd.DataFrame):
     def _repr_html_(self) -> str:
         return self.cells().html()
 
-    def markdown(self) -> str:
-        """The table in Markdown."""
-        return self.cells().markdown()
-
-    def latex(self) -> str:
-        """The table in LaTeX (booktabs)."""
-        return self.cells().latex()
-
 
 def summary(
     posteriors: Mapping[str, ModelPosterior], priors: Mapping[str, Mapping[str, Any]], level: str = "ok"

@@ -79,3 +79,19 @@ def test_other_refusals():
         from_pymc(empty)
     with pytest.raises(SupermodelError, match="pymc.Model"):
         from_pymc(3)
+
+
+def test_data_are_known_one_by_one_with_the_names_of_their_axes(rng):
+    with pm.Model(coords={"school": ["a", "b"], "pupil": np.arange(4) + 10}) as model:
+        mean = pm.Normal("mean", 0, 2, dims="school")
+        pm.Normal("y", mean[np.array([0, 0, 1, 1])], 0.5, observed=Y, dims="pupil")
+        pm.Poisson("n", pm.math.exp(mean[0]), observed=3)
+    ours = from_pymc(model)
+    values = {"mean": np.array([0.4, -0.3])}
+    parts = ours.log_densities(values, None)
+    assert {name: np.shape(part) for name, part in parts.items()} == {"y": (4,), "n": ()}
+    whole = float(ours.log_likelihood(values))
+    assert float(np.sum(ours.pointwise_log_likelihood(values, None))) == pytest.approx(whole, rel=1e-12)
+    assert ours.observed.dims == {"mean": ("school",), "y": ("pupil",)}
+    assert list(ours.observed.coords["school"]) == ["a", "b"]
+    np.testing.assert_array_equal(ours.observed.data["y"], Y)

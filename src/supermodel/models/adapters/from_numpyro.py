@@ -11,7 +11,7 @@ import numpy as np
 from supermodel.errors import ModelError, PriorError
 from supermodel.jax_scope import in_float64
 from supermodel.models.joint_space import JointSpace, Site
-from supermodel.models.model import Model
+from supermodel.models.model import Model, Observed
 from supermodel.models.priors import describe_numpyro
 
 
@@ -35,8 +35,25 @@ def from_numpyro(model: Callable[..., Any], *args: Any, **kwargs: Any) -> Model:
     latent = {name: site for name, site in sites.items() if site["type"] == "sample" and not site["is_observed"]}
     _check(sites, latent)
     if _is_independent(model, args, kwargs, latent):
-        return Model({name: site["fn"] for name, site in latent.items()}, tracer.log_likelihood)
-    return Model.from_space(_joint_space(tracer, latent), tracer.log_likelihood)
+        found = Model({name: site["fn"] for name, site in latent.items()}, tracer.log_likelihood)
+    else:
+        found = Model.from_space(_joint_space(tracer, latent), tracer.log_likelihood)
+    return found.with_observed(_observed(tracer, sites))
+
+
+def _observed(tracer: _Tracer, sites: Mapping[str, Any]) -> Observed:
+    """The `obs` sites one by one; axes that belong to a plate are called by its name."""
+    drawn = {name: site for name, site in sites.items() if site["type"] == "sample"}
+    dims: dict[str, tuple[str, ...]] = {}
+    coords: dict[str, Any] = {}
+    for name, site in drawn.items():
+        batch, shape = len(site["fn"].batch_shape), np.shape(site["value"])
+        plates = {frame.dim + batch: frame for frame in site["cond_indep_stack"] if frame.dim + batch >= 0}
+        plates = {axis: frame for axis, frame in plates.items() if axis < len(shape) and shape[axis] == frame.size}
+        dims[name] = tuple(plates[axis].name if axis in plates else f"{name}_dim_{axis}" for axis in range(len(shape)))
+        coords |= {frame.name: np.arange(frame.size) for frame in plates.values()}
+    data = {name: np.asarray(site["value"]) for name, site in drawn.items() if site["is_observed"]}
+    return Observed(tracer.log_densities, data, dims, coords)
 
 
 class _Tracer:
@@ -53,13 +70,20 @@ class _Tracer:
         found = traced.get_trace(*self.args, **self.kwargs)
         return {name: site for name, site in found.items() if site["type"] in ("sample", "param", "plate")}
 
+    def log_densities(self, values: Mapping[str, Any]) -> dict[str, Any]:
+        """{`obs` site: ln p of each datum}."""
+        return {name: _scaled(site, site["fn"].log_prob(site["value"])) for name, site in self.observed(values)}
+
     def log_likelihood(self, values: Mapping[str, Any], data: Any = None) -> Any:
-        sites = self.sites(values).values()
-        return sum((_log_density(site) for site in sites if site["type"] == "sample" and site["is_observed"]), 0.0)
+        sites = self.observed(values)
+        return sum((_scaled(site, site["fn"].log_prob(site["value"]).sum()) for _, site in sites), 0.0)
+
+    def observed(self, values: Mapping[str, Any]) -> list[tuple[str, Any]]:
+        sites = self.sites(values).items()
+        return [(name, site) for name, site in sites if site["type"] == "sample" and site["is_observed"]]
 
 
-def _log_density(site: Mapping[str, Any]) -> Any:
-    density = site["fn"].log_prob(site["value"]).sum()
+def _scaled(site: Mapping[str, Any], density: Any) -> Any:
     return density if site.get("scale") is None else site["scale"] * density
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -11,7 +12,7 @@ import numpy as np
 from supermodel.errors import ModelError, PriorError
 from supermodel.jax_scope import in_float64
 from supermodel.models.joint_space import JointSpace, Site
-from supermodel.models.model import Model
+from supermodel.models.model import Model, Observed
 
 
 @in_float64
@@ -26,7 +27,17 @@ def from_pymc(model: Any) -> Model:
     if not isinstance(model, pm.Model):
         raise ModelError(f"from_pymc needs a pymc.Model; got {type(model).__name__}.")
     _check(model)
-    return Model.from_space(_space(model), _Likelihood(model))
+    likelihood = _Likelihood(model)
+    return Model.from_space(_space(model), likelihood).with_observed(_observed(model, likelihood))
+
+
+def _observed(model: Any, likelihood: _Likelihood) -> Observed:
+    """The observed variables one by one, and the names that the model gives its axes."""
+    values = {v.name: model.rvs_to_values[v] for v in model.observed_RVs}
+    data = {name: np.asarray(v.data if hasattr(v, "data") else v.get_value()) for name, v in values.items()}
+    named = {name: tuple(dims) for name, dims in model.named_vars_to_dims.items() if None not in dims}
+    coords = {dim: np.asarray(ticks) for dim, ticks in model.coords.items() if ticks is not None}
+    return Observed(likelihood.log_densities, data, named, coords)
 
 
 def _check(model: Any) -> None:
@@ -66,14 +77,27 @@ class _Likelihood:
     def __init__(self, model: Any):
         from pymc.model.transform.conditioning import remove_value_transforms
 
-        plain = remove_value_transforms(model)
+        self.plain = plain = remove_value_transforms(model)
         self.names = [plain.values_to_rvs[v].name for v in plain.continuous_value_vars]
         self.function = _jax(plain.continuous_value_vars, [plain.logp(vars=plain.observed_RVs, sum=True)])
 
+    @cached_property
+    def pointwise(self) -> Any:
+        """The same before the sum: few ask for it, and its graph takes a second."""
+        return _jax(self.plain.continuous_value_vars, self.plain.logp(vars=self.plain.observed_RVs, sum=False))
+
     def __call__(self, values: Mapping[str, Any], data: Any = None) -> Any:
+        return self.function(*self._arguments(values))[0]
+
+    def log_densities(self, values: Mapping[str, Any]) -> dict[str, Any]:
+        """{observed variable: ln p of each datum}."""
+        found = self.pointwise(*self._arguments(values))
+        return dict(zip((v.name for v in self.plain.observed_RVs), found, strict=True))
+
+    def _arguments(self, values: Mapping[str, Any]) -> list[Any]:
         import jax.numpy as jnp
 
-        return self.function(*(jnp.asarray(values[name], float) for name in self.names))[0]
+        return [jnp.asarray(values[name], float) for name in self.names]
 
 
 def _jax(inputs: list[Any], outputs: list[Any]) -> Any:
