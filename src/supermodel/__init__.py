@@ -38,7 +38,7 @@ _HOMES = {
     "calibrate": "supermodel.trust.calibrate",
     "check": "supermodel.trust.check",
     "Comparison": "supermodel.results.comparison",
-    "load": "supermodel.results.archive",
+    "load": "supermodel.spec.stored",
     "Verdict": "supermodel.verdict.verdict",
     "SupermodelError": "supermodel.errors",
 }
@@ -66,10 +66,10 @@ if TYPE_CHECKING:
     from supermodel.models.noise import Gaussian as Gaussian
     from supermodel.models.noise import Poisson as Poisson
     from supermodel.models.noise import StudentT as StudentT
-    from supermodel.results.archive import load as load
     from supermodel.results.comparison import Comparison as Comparison
     from supermodel.sampling.draws import Draws as Draws
     from supermodel.sampling.sample import sample as sample
+    from supermodel.spec.stored import load as load
     from supermodel.spec.toml import read_spec as read_spec
     from supermodel.trust.calibrate import calibrate as calibrate
     from supermodel.trust.check import check as check

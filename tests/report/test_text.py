@@ -65,7 +65,7 @@ def test_markdown_latex_and_html_escape_what_users_name(result):
         if line.startswith("| ")
     )
     assert r"\textless{}b\textgreater{}\&" in table.latex() and r"\_\$\%" in table.latex()
-    assert r"\begin{tabular}" in table.latex() and r"$\pm$" in table.latex()
+    assert r"\begin{tabular}" in table.latex() and r" \pm 0.0" in table.latex()
     for html in (table._repr_html_(), result._repr_html_()):
         assert "<b>&" not in html and "&lt;b&gt;&amp;&#34;x" in html
 

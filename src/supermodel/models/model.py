@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from supermodel.errors import DataError, ModelError
+from supermodel.errors import DataError, ModelError, suggestion
 from supermodel.models.columns import as_columns
 from supermodel.models.joint_space import JointSpace
 from supermodel.models.noise import Gaussian, Noise, columns_of, total
@@ -49,6 +49,7 @@ class Model:
     first are filled by name from the data; one whose name is no column gets the data whole.
 
     `vectorized`: a plain-Python log likelihood that takes arrays of n values for every parameter and returns n.
+    `labels` and `units` of parameters, for tables and axes: {"omega": r"$\omega$"}, {"omega": "rad/s"}.
 
     >>> import numpyro.distributions as dist
     >>> Model({"omega": dist.Normal(1, 2)}, lambda p: -0.5 * p["omega"] ** 2)
@@ -63,6 +64,8 @@ class Model:
         predict: Callable[..., Any] | None = None,
         noise: Noise | None = None,
         vectorized: bool = False,
+        labels: Mapping[str, str] | None = None,
+        units: Mapping[str, str] | None = None,
     ):
         if not isinstance(priors, Mapping):
             raise ModelError(
@@ -87,6 +90,27 @@ class Model:
         self.vectorized = vectorized
         self.on_error = "raise"  # where the log likelihood is NaN or raises; "reject": such points are impossible
         self._log_likelihood = log_likelihood
+        self.written: dict[str, Any] | None = None  # the formulas of a model from a TOML file
+        self.labels = self._checked("labels", labels)
+        self.units = self._checked("units", units)
+
+    def _checked(self, what: str, given: Mapping[str, str] | None) -> dict[str, str]:
+        for name, text in (given or {}).items():
+            if name not in self.space.names:
+                raise ModelError(
+                    f"`{what}` names {name!r}, which is no parameter; parameters are {', '.join(self.space.names) or 'none'}. "
+                    f"{suggestion(str(name), self.space.names)}"
+                )
+            if not isinstance(text, str) or not text:
+                raise ModelError(f"`{what}` must be a dict of name to text; that of {name!r} is {text!r}.")
+        return dict(given or {})
+
+    def with_labels(self, labels: Mapping[str, str] | None = None, units: Mapping[str, str] | None = None) -> Model:
+        """The same model with labels and units of (some of) its parameters, for tables and axes."""
+        twin = copy.copy(self)
+        twin.labels = self.labels | self._checked("labels", labels)
+        twin.units = self.units | self._checked("units", units)
+        return twin
 
     @classmethod
     def from_space(
@@ -195,21 +219,20 @@ class Model:
             p.name for p in wanted if p.default is p.empty and p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)
         ]
 
+    def predicts_from(self, names: Iterable[str]) -> set[str] | None:
+        """Which of the columns `names` the prediction reads; None where it is given the data whole."""
+        if hasattr(self.predict, "columns"):
+            return set(getattr(self.predict, "columns"))  # noqa: B009
+        wanted = set(self._arguments())
+        return wanted if wanted <= set(names) else None
+
     def reads(self, names: Iterable[str]) -> set[str] | None:
         """Which of the columns `names` the model reads; None where it may read them all."""
         if self.predict is None or self.noise is None:
             return None
-        read = {"y"}
-        for part in (self.predict, *columns_of(self.noise)):
-            if hasattr(part, "columns"):
-                read |= set(part.columns)
-            elif isinstance(part, str):
-                read.add(part)
-            elif part is self.predict and set(self._arguments()) <= set(names):
-                read |= set(self._arguments())
-            elif callable(part):
-                return None
-        return read & set(names)
+        read = [self.predicts_from(names)]
+        read += [{part} if isinstance(part, str) else getattr(part, "columns", None) for part in columns_of(self.noise)]
+        return None if None in read else {"y"}.union(*read) & set(names)  # type: ignore[arg-type]
 
     def log_likelihood(self, values: Mapping[str, Any], data: Any = None) -> Any:
         r"""$\ln L(\theta)$ in the user's coordinates."""

@@ -6,7 +6,7 @@ import base64
 import hashlib
 import io
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 from functools import cache, partial
 from importlib import resources
@@ -21,6 +21,7 @@ from supermodel.errors import SupermodelError
 from supermodel.report import plots
 from supermodel.report.methods import cite, methods
 from supermodel.report.numbers import duration, thousands
+from supermodel.report.prediction_plots import axis_of
 from supermodel.report.style import ALARM, FAINT, INK, PALETTE, PAPER, RC, WARN
 from supermodel.report.tables import Cells, matrix_cells, parameter_cells, prior_cells, ranking_cells, scalars
 from supermodel.report.text import parameters, provenance, told
@@ -166,7 +167,7 @@ def _answer_plots(result: Comparison, scale: Any) -> Iterator[Wanted]:
 
 
 def _data_plots(result: Comparison) -> Iterator[Wanted]:
-    if isinstance(result.data, Mapping) and np.ndim(result.data.get("x", 0)) == 1:
+    if axis_of(result) is not None:
         caption = "Grey: 68% and 95% of the prediction averaged over models, without noise."
         yield partial(plots.predictions, result), caption, (6.4, 3.6)
 

@@ -1,4 +1,4 @@
-"""Pictures of posteriors: one parameter averaged over models, data with fits and bands, corners."""
+"""Pictures of posteriors: one parameter averaged over models, corners."""
 
 from __future__ import annotations
 
@@ -8,14 +8,19 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from matplotlib.axes import Axes
 
-from supermodel.errors import DataError, SupermodelError
+from supermodel.errors import SupermodelError
+from supermodel.report.labels import set_labels
 from supermodel.report.numbers import mean_and_sd, probability
-from supermodel.report.style import FAINT, INK, arrow, colour, dashes, end_labels, label, plot, shortened, stamp
+from supermodel.report.style import INK, arrow, colour, dashes, plot, shortened, spread, stamp
 from supermodel.report.tables import scalar_label, scalar_values, scalars, weighted_quantiles
 
 if TYPE_CHECKING:
-    from supermodel.results.averaging import Averaged, Predictions
+    from supermodel.results.averaging import Averaged
     from supermodel.results.comparison import Comparison
+
+
+SHORTEST = 0.04  # of the picture's height: an arrow below would be all head, and look higher than it is
+ROOM = 0.2  # of its width: what a label takes
 
 
 def smoothed(
@@ -75,16 +80,24 @@ def averaged(
     ax.fill_between(grid, total, color=INK, alpha=0.13, linewidth=0)
     ax.plot(grid, total, color=INK, linewidth=1.8)
     top = max(c for *_, c, _, _ in labels)
-    ax.set_ylim(0, 1.3 * top)
+    ax.set_ylim(0, 1.15 * top)
     ax.set_xlim(grid[0], grid[-1])
-    for i, (name, x, y, shade, share) in enumerate(sorted(labels, key=lambda item: item[1])):
-        left = len(labels) > 1 and i == 0
-        side = {"ha": "right" if left else "left", "color": shade, "fontsize": 8}
-        label(ax, f"{shortened(name, 18)}\nP = {_stated(result, share)}", (x, y), (-6 if left else 6, 2), **side)
+    order = sorted(labels, key=lambda item: item[1])
+    placed = [
+        (
+            x,
+            y,
+            f"{shortened(name, 18)}\nP = {stated(result, share)}",
+            shade,
+            "right" if len(order) > 1 and i == 0 else "left",
+        )
+        for i, (name, x, y, shade, share) in enumerate(order)
+    ]
     highest = max(labels, key=lambda item: item[2])[1]
-    _spikes(ax, mix, result, top, on_right=highest < 0.5 * (grid[0] + grid[-1]))
+    spread(ax, [*placed, *_spikes(ax, mix, result, top, highest)])
+    _absent(ax, mix, result, on_right=highest < 0.5 * (grid[0] + grid[-1]))
     what = scalar_label(parameter, index)
-    ax.set_xlabel(what)
+    set_labels(ax, x=result.name_of(parameter, index))
     ax.set_yticks([])
     ax.spines["left"].set_visible(False)
     mean, sd = np.asarray(mix.mean)[index], np.asarray(mix.sd)[index]
@@ -94,75 +107,46 @@ def averaged(
     return ax
 
 
-def _stated(result: Comparison, share: float) -> str:
+def stated(result: Comparison, share: float) -> str:
     """The probability of a model, or a dash where the verdict forbids to state one."""
     return probability(share) if result.verdict.is_reliable else "–"
 
 
-def _spikes(ax: Axes, mix: Averaged, result: Comparison, top: float, on_right: bool) -> None:
-    """Arrows where the fixed value is known, a line of text where it is not."""
+def _absent(ax: Axes, mix: Averaged, result: Comparison, on_right: bool) -> None:
+    """A line of text for models that do not have the parameter, where the value that they fix it at is not known."""
     absent = [name for name, value in mix.spikes.items() if value is None]
     if absent:
         who = ", ".join(shortened(name, 16) for name in absent) if len(absent) <= 2 else f"{len(absent)} models"
-        share = _stated(result, sum(mix.probabilities[name] for name in absent))
+        share = stated(result, sum(mix.probabilities[name] for name in absent))
         ax.annotate(
             f"no {mix.parameter} in {who}:  P = {share}", (0.99 if on_right else 0.01, 0.98), xycoords="axes fraction",
             color=colour(result.names, absent[0]) if len(absent) == 1 else INK, fontsize=8, va="top",
             ha="right" if on_right else "left",
         )  # fmt: skip
+
+
+def _spikes(
+    ax: Axes, mix: Averaged, result: Comparison, top: float, highest: float
+) -> list[tuple[float, float, str, str, str]]:
+    """Arrows where the fixed value is known, a probability of 1 as high as the highest curve; those at one place stand
+    on each other. What is to be written beside them is returned.
+    """
+    heights: dict[float, float] = {}
+    labels = []
+    left, right = ax.get_xlim()
     for name, value in mix.spikes.items():
         if value is None:
             continue
-        shade = colour(result.names, name)
-        arrow(ax, (value, 1.06 * top), (value, 0), shade, 1.8)
-        said = f"{shortened(name, 18)}: {mix.parameter} = {value:g}\nP = {_stated(result, mix.probabilities[name])}"
-        label(ax, said, (value, 1.07 * top), (4, 0), color=shade, fontsize=8, va="bottom")
-
-
-@plot()
-def predictions(result: Comparison, x: Any = None, prior_odds: Mapping[str, float] | None = None, *, ax: Axes) -> Axes:
-    """Data, the model-averaged prediction with 68% and 95% bands, and each model's mean."""
-    data = result.data if isinstance(result.data, Mapping) else {}
-    if "x" not in data or np.ndim(data["x"]) != 1:
-        raise DataError('a plot of data with fits needs data with one-dimensional columns "x" and "y".')
-    position = np.asarray(data["x"], float)
-    pad = 0.03 * np.ptp(position)
-    grid = np.linspace(position.min() - pad, position.max() + pad, 240) if x is None else np.asarray(x, float)
-    found: Predictions = result.predict(grid, prior_odds)
-    y, sigma = np.asarray(data["y"], float), _noise(result, data)
-    ax.errorbar(
-        position, y, sigma, fmt="o", ms=3, color=INK, ecolor=FAINT, elinewidth=0.8, zorder=2, rasterized=len(y) > 2000
-    )
-    for i, strength in ((0, 0.16), (1, 0.3)):
-        ax.fill_between(
-            grid, found.quantiles[i], found.quantiles[4 - i], color=INK, alpha=strength, linewidth=0, zorder=3
-        )
-    labels = []
-    for name, each in found.models.items():
-        shade = colour(result.names, name)
-        ax.plot(grid, each.mean, color=shade, linestyle=dashes(result.names, name), linewidth=1.5, zorder=4)
-        labels.append(
-            (grid[-1], float(each.mean[-1]), f"{shortened(name, 16)}  P {_stated(result, each.probability)}", shade)
-        )
-    low, high = np.min(y - np.nan_to_num(sigma)), np.max(y + np.nan_to_num(sigma))
-    ax.set_ylim(low - 0.06 * (high - low), high + 0.06 * (high - low))
-    ax.set_xlim(grid[0], grid[-1])
-    end_labels(ax, labels)
-    ax.set_xlabel("x")
-    ax.set_ylabel("y")
-    ax.set_title("Data, means, and the averaged 68% and 95% bands")
-    stamp(ax, result.verdict.level)
-    return ax
-
-
-def _noise(result: Comparison, data: Mapping[str, Any]) -> Any:
-    """The size of the error bars, if a model's noise tells it."""
-    if result.models is not None:
-        for model in result.models.values():
-            if hasattr(model.noise, "scale"):
-                sigma = np.asarray(model.noise.scale(data), float)
-                return np.broadcast_to(sigma, np.shape(data["y"]))
-    return np.asarray(data["sigma"], float) if "sigma" in data else np.zeros(np.shape(data["y"]))
+        shade, foot = colour(result.names, name), heights.get(value, 0.0)
+        heights[value] = tip = foot + (top * mix.probabilities[name] if mix.probabilities[name] > 0 else 0.0)
+        if tip - foot > SHORTEST * top:
+            arrow(ax, (value, tip), (value, foot), shade, 1.8)
+        ax.plot(value, 0, "o", color=shade, ms=4, clip_on=False)  # the place is seen, however small the probability
+        said = f"{shortened(name, 18)}: {mix.parameter} = {value:g}\nP = {stated(result, mix.probabilities[name])}"
+        # On the side that is away from the curves, if there is room for it.
+        room = (value - left if value < highest else right - value) / (right - left)
+        labels.append((value, tip, said, shade, "right" if (value < highest) == (room > ROOM) else "left"))
+    return labels
 
 
 @plot(5.2, 5.0)
@@ -209,13 +193,13 @@ def corner(
             if row < n - 1:
                 box.set_xticklabels([])
             else:
-                box.set_xlabel(shortened(scalar_label(*chosen[col]), 12), fontsize=8)
+                set_labels(box, x=result.name_of(*chosen[col]), most=12, fontsize=8)
             if row != col:
                 box.locator_params(axis="y", nbins=3)
                 if col > 0:
                     box.set_yticklabels([])
                 else:
-                    box.set_ylabel(shortened(scalar_label(*chosen[row]), 12), fontsize=8)
+                    set_labels(box, y=result.name_of(*chosen[row]), most=12, fontsize=8)
     stamp(ax, result.verdict.level)
     return ax
 

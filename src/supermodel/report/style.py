@@ -125,6 +125,35 @@ def end_labels(ax: Axes, labels: Sequence[tuple[float, float, str, str]], gap: f
         label(ax, text, at, (4, 0), va="center", ha="left", color=shade, fontsize=8, annotation_clip=False)
 
 
+def spread(ax: Axes, labels: Sequence[tuple[float, float, str, str, str]], size: float = 8.0) -> None:
+    """Labels (x, y, text, colour, which side of it is at x) above their points, lifted until none covers another.
+
+    Room is made above by raising the upper end of the axis.
+    """
+    figure: Any = ax.get_figure(root=True)
+    box = ax.get_position()
+    width, height = (72 * inches * part for inches, part in zip(figure.get_size_inches(), box.size, strict=True))
+    (left, right), (low, _) = ax.get_xlim(), ax.get_ylim()
+    for _ in range(20):
+        high, placed = ax.get_ylim()[1], list[Any]()
+        for x, y, text, shade, side in sorted(labels, key=lambda item: item[1]):
+            wide = max(map(len, text.splitlines())) * 0.62 * size + 6
+            tall = 1.3 * size * len(text.splitlines()) + 2
+            at = (x - left) / (right - left) * width + (4 if side == "left" else -4 - wide)
+            up = (y - low) / (high - low) * height + 2
+            for near, above, its_width, its_height in sorted((p[:4] for p in placed), key=lambda p: p[1]):
+                if at < near + its_width and near < at + wide and up < above + its_height and above < up + tall:
+                    up = above + its_height
+            placed.append((at, up, wide, tall, x, y, text, shade, side))
+        if max((up + tall for _, up, _, tall, *_ in placed), default=0.0) <= height:
+            break
+        ax.set_ylim(low, low + 1.08 * (high - low))
+    for _, up, _, _, x, y, text, shade, side in placed:
+        lift = up - (y - low) / (ax.get_ylim()[1] - low) * height
+        shift = (4 if side == "left" else -4, lift)
+        label(ax, text, (x, y), shift, ha=side, va="bottom", color=shade, fontsize=size)
+
+
 def shortened(name: str, most: int = 26) -> str:
     """A name that fits beside an axis."""
     return name if len(name) <= most else name[: most - 1] + "…"

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from markupsafe import escape
 
+from supermodel.errors import SupermodelError, suggestion
 from supermodel.estimation.estimate import Estimate
 from supermodel.report.numbers import mean_and_sd, number, probability, shown
 
@@ -43,6 +44,64 @@ def latex_escape(text: str) -> str:
 def markdown_escape(text: str) -> str:
     """Text that Markdown will show as it is, inside a table as well."""
     return re.sub(r"([\\`*_\[\]|])", r"\\\1", text).replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
+
+
+class Tex(str):
+    """A cell that is written otherwise in LaTeX."""
+
+    tex: str
+
+    def __new__(cls, plain: str, tex: str) -> Tex:
+        cell = super().__new__(cls, plain)
+        cell.tex = tex
+        return cell
+
+    def __getnewargs__(self) -> tuple[str, str]:  # for copies
+        return str(self), self.tex
+
+
+_NUMBER = r"[+\-−]?\d[\d.]*(?:e[+-]?\d+)?"
+_NUMBERS = re.compile(rf"[<>]? ?{_NUMBER}(?: ?(?:±|×) ?<?(?:{_NUMBER}|10\^-?\d+|∞))?(?: × 10\^-?\d+)?")
+_HEADS = {
+    r"\bln B\b": r"$\ln B$", r"\bln Z\b": r"$\ln Z$", r"⟨ln L⟩": r"$\langle\ln L\rangle$", r"^R-hat$": r"$\hat{R}$",
+    r"^P\(model\|data\)$": r"$P(\mathrm{model}\mid\mathrm{data})$", r"^rhat$": r"$\hat{R}$",
+}  # fmt: skip
+
+
+def latex_cell(cell: str) -> str:
+    r"""A cell as a journal prints it: numbers in math, exponents as powers of ten.
+
+    >>> print(latex_cell("-5.02 ± 0.01"), latex_cell("1.2e-07"), latex_cell("a_b"), latex_cell("3.1 × 10^12"))
+    $-5.02 \pm 0.01$ $1.2 \times 10^{-7}$ a\_b $3.1 \times 10^{12}$
+    """
+    if isinstance(cell, Tex):
+        return cell.tex
+    if not _NUMBERS.fullmatch(cell):
+        return latex_escape(cell)
+    if both := re.fullmatch(r"([+-]?[\d.]+)e([+-]\d+) ± ([\d.]+)e([+-]\d+)", cell):  # one power of ten for both
+        (value, error), (a, b) = (float(both[1]), float(both[3])), (int(both[2]), int(both[4]))
+        top, decimals = max(a, b), 1 + max(a - b, 0)
+        scaled = rf"{value * 10.0 ** (a - top):.{decimals}f} \pm {error * 10.0 ** (b - top):.{decimals}f}"
+        return rf"$({scaled}) \times 10^{{{top}}}$"
+    text = re.sub(
+        r"e([+-]?)0*(\d+)", lambda m: rf" \times 10^{{{m[1].replace('+', '')}{m[2]}}}", cell.replace("−", "-")
+    )
+    text = re.sub(r"10\^(-?\d+)", r"10^{\1}", text)
+    return "$" + text.replace("± <", "± {<}").replace("±", r"\pm").replace("×", r"\times").replace("∞", r"\infty") + "$"
+
+
+def latex_head(cell: str) -> str:
+    """The head of a column: what is mathematics is set as such."""
+    for pattern, tex in _HEADS.items():
+        before, found, after = _split(pattern, cell)
+        if found:
+            return latex_escape(before) + tex + latex_escape(after)
+    return latex_cell(cell)
+
+
+def _split(pattern: str, text: str) -> tuple[str, str, str]:
+    found = re.search(pattern, text)
+    return (text[: found.start()], found.group(), text[found.end() :]) if found else (text, "", "")
 
 
 @dataclass(frozen=True)
@@ -78,10 +137,31 @@ class Cells:
             "\n".join([lines[0], rule, *lines[1:]] + ([f"\n{markdown_escape(self.note)}"] if self.note else [])) + "\n"
         )
 
+    def only(self, columns: Sequence[str] | None) -> Cells:
+        """These columns, by their heads or the beginnings of those, in this order."""
+        if columns is None:
+            return self
+        places = []
+        for wanted in columns:
+            found = [i for i, head in enumerate(self.header) if head == wanted] or [
+                i for i, head in enumerate(self.header) if head.startswith(wanted)
+            ]
+            if not found:
+                raise SupermodelError(
+                    f"the table has no column {wanted!r}; its columns are {', '.join(map(repr, self.header))}. "
+                    f"{suggestion(wanted, self.header)}"
+                )
+            places.append(found[0])
+        return Cells(
+            tuple(self.header[i] for i in places), tuple(tuple(row[i] for i in places) for row in self.rows),
+            frozenset(new for new, old in enumerate(places) if old in self.left), self.note,
+        )  # fmt: skip
+
     def latex(self) -> str:
-        """A LaTeX tabular for the package booktabs."""
+        """A LaTeX tabular for the package booktabs, numbers in math."""
         columns = "".join("l" if i in self.left else "r" for i in range(len(self.header)))
-        lines = [" & ".join(latex_escape(c) for c in row) + r" \\" for row in (self.header, *self.rows)]
+        heads = [map(latex_head, self.header), *(map(latex_cell, row) for row in self.rows)]
+        lines = [" & ".join(row) + r" \\" for row in heads]
         body = [
             rf"\begin{{tabular}}{{{columns}}}",
             r"\toprule",
@@ -164,7 +244,7 @@ def prior_cells(result: Comparison) -> Cells:
         cells = [getattr(result.priors.get(name, {}).get(parameter), "description", "–") for name in result.names]
         own = [c for c in cells if c != "–"]
         said = "one model" if len(own) == 1 else ("shared" if len(set(own)) == 1 else "shared name, different priors")
-        rows.append((parameter, *cells, said))
+        rows.append((result.name_of(parameter), *cells, said))
     return Cells(("parameter", *result.names, "who has it"), tuple(rows), left=frozenset(range(len(result.names) + 2)))
 
 
@@ -180,7 +260,7 @@ def parameter_cells(result: Comparison, most: int = 40) -> Cells:
                 cells.append("–")
                 continue
             cells.append(mean_and_sd(float(posterior.mean(parameter)[index]), float(posterior.sd(parameter)[index])))
-        rows.append((scalar_label(parameter, index), *cells))
+        rows.append((result.name_of(parameter, index), *cells))
     note = f"{len(labels) - most} more: result.summary() has all." if len(labels) > most else ""
     return Cells(("parameter (mean ± sd)", *result.names), tuple(rows), note=note)
 

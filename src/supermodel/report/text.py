@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from supermodel.report.numbers import as_ratio, duration, mean_and_sd, probability, shown, thousands
-from supermodel.report.tables import Cells, scalar_label, scalar_values, scalars, weighted_quantiles
+from supermodel.report.tables import Cells, scalar_values, scalars, weighted_quantiles
 from supermodel.verdict.verdict import WORDS
 
 if TYPE_CHECKING:
@@ -101,7 +101,7 @@ def parameters(result: Comparison) -> Cells | None:
             values = scalar_values(posterior, parameter, index)
             numbers = mean_and_sd(float(posterior.mean(parameter)[index]), float(posterior.sd(parameter)[index]))
             prior = getattr(result.priors.get(name, {}).get(parameter), "description", "")
-            rows.append((scalar_label(parameter, index), name, numbers, *marginal(posterior, values), prior))
+            rows.append((result.name_of(parameter, index), name, numbers, *marginal(posterior, values), prior))
     if not rows:
         return None
     more = (

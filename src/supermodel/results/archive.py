@@ -82,12 +82,15 @@ def save(result: Comparison, path: str | os.PathLike[str]) -> None:
         "priors": {n: {p: _prior_as_data(prior) for p, prior in priors.items()} for n, priors in result.priors.items()},
         "versions": result.versions,
         "fingerprints": result.fingerprints,
+        "formulas": result.formulas,
+        "labels": result.labels,
+        "units": result.units,
     }
     save_arrays(path, groups, attrs)
 
 
 def load(path: str | os.PathLike[str], models: Mapping[str, Any] | None = None) -> Comparison:
-    """The comparison that `save` wrote. With `models` (the same as then) predictions and the like work again."""
+    """The comparison that `save` wrote, with the models that are given."""
     groups, attrs = load_arrays(path)
     if attrs.get("kind") != KIND:
         raise StorageError(
@@ -121,7 +124,7 @@ def _comparison(groups: Mapping[str, Any], attrs: Mapping[str, Any], models: Map
         prior_odds=attrs["prior_odds"],
         settings=attrs["settings"],
         seconds=attrs["seconds"],
-        models=None if models is None else _checked_models(models, names, attrs["parameters"]),
+        models=None if models is None else checked_models(models, names, attrs["parameters"]),
         data=None
         if attrs["columns"] is None
         else {c: groups["data"][f"column_{i}"] for i, c in enumerate(attrs["columns"])},
@@ -132,6 +135,9 @@ def _comparison(groups: Mapping[str, Any], attrs: Mapping[str, Any], models: Map
         fingerprints=attrs["fingerprints"],
         schema=attrs["schema"],
         chain=_chain(names, groups, attrs.get("chain")),
+        formulas=attrs.get("formulas", {}),
+        labels=attrs.get("labels", {}),
+        units=attrs.get("units", {}),
     )
 
 
@@ -177,7 +183,8 @@ def _columns(data: Any) -> dict[str, np.ndarray] | None:
     return columns if all(v.dtype.kind in "biufU" for v in columns.values()) else None
 
 
-def _checked_models(models: Mapping[str, Any], names: tuple[str, ...], parameters: list[list[str]]) -> dict[str, Any]:
+def checked_models(models: Mapping[str, Any], names: tuple[str, ...], parameters: list[list[str]]) -> dict[str, Any]:
+    """The models in the order of the file, if they have its names and its parameters."""
     if set(models) != set(names):
         raise StorageError(f"the file holds the models {', '.join(names)}; given were {', '.join(models)}.")
     for name, expected in zip(names, parameters, strict=True):

@@ -14,6 +14,7 @@ import numpy as np
 
 from supermodel.errors import SupermodelError
 from supermodel.estimation.estimate import Estimate, Evidences
+from supermodel.report.labels import named
 from supermodel.report.scales import Scale
 from supermodel.results import export
 from supermodel.results.averaging import Averaged, Predictions, averaged, predictions
@@ -32,6 +33,7 @@ from supermodel.results.words import Bound, Interpretation, bound_of, default_pa
 from supermodel.verdict.verdict import Verdict
 
 if TYPE_CHECKING:
+    from supermodel.report.tables import Tex
     from supermodel.results.summary import Summary
 
 SCHEMA = 1  # of what `asdict`, `to_json` and `save` write; raised whenever a name or a meaning changes
@@ -57,10 +59,22 @@ class Comparison:
     fingerprints: dict[str, str] = field(default_factory=dict)  # of "data" and "priors"
     schema: int = SCHEMA
     chain: ChainRecord | None = None  # of the methods that sample one supermodel as the paper does
+    labels: dict[str, str] = field(default_factory=dict)  # of parameters, for tables and axes; they may be TeX
+    units: dict[str, str] = field(default_factory=dict)
+    formulas: dict[str, dict[str, Any]] = field(
+        default_factory=dict
+    )  # of models from a TOML file, as they were written
 
     def __post_init__(self):
         if not self.priors and self.models is not None:
             object.__setattr__(self, "priors", {name: dict(model.priors) for name, model in self.models.items()})
+        if not self.formulas and self.models is not None:
+            written = {name: getattr(model, "written", None) for name, model in self.models.items()}
+            object.__setattr__(self, "formulas", {name: text for name, text in written.items() if text})
+        for what in ("labels", "units"):
+            if not getattr(self, what) and self.models is not None:
+                found = [getattr(model, what, {}) for model in [*self.models.values()][::-1]]
+                object.__setattr__(self, what, {name: text for each in found for name, text in each.items()})
         if not self.fingerprints:
             object.__setattr__(
                 self, "fingerprints", {"data": fingerprint(self.data), "priors": fingerprint(self.priors)}
@@ -225,11 +239,16 @@ class Comparison:
         write_atomically(path, page(self, title, scale).encode())
         return Path(path)
 
+    def name_of(self, parameter: str, index: tuple[int, ...] = ()) -> Tex:
+        """A parameter, or a number in it, as tables and axes show it: with its label and unit, where it has them."""
+        return named(self, parameter, index)
+
     def summary(self) -> Summary:
         """Every parameter of every model, best model first: mean, its error, sd, quantiles, ESS, R-hat, prior; a DataFrame."""
         from supermodel.results.summary import summary
 
-        return summary({name: self.posteriors[name] for name in self.ranking}, self.priors, self.verdict.level)
+        posteriors = {name: self.posteriors[name] for name in self.ranking}
+        return summary(posteriors, self.priors, self.verdict.level, self.name_of)
 
     def plot(self, scale: Any = "trotta", ax: Any = None) -> Any:
         """ln B of the best model over each other one (of a single model the road to its ln Z); returns the Axes."""

@@ -71,6 +71,9 @@ ATTRIBUTES: dict[str, Check] = {
 LATER: dict[str, Check] = {  # which the first files do not have
     "records": _each(_whole),
     "chain": _or_none(_row(_is(bool), _table(_number))),
+    "formulas": _table(_any_table),
+    "labels": _table(_text),
+    "units": _table(_text),
 }
 SETTINGS: dict[str, Check] = {
     "target_error": _number,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -76,13 +76,13 @@ class Ranking:
 
     __repr__ = __str__
 
-    def markdown(self) -> str:
-        """The table in Markdown."""
-        return self.cells().markdown()
+    def markdown(self, columns: Sequence[str] | None = None) -> str:
+        """The table in Markdown; `columns` as of `latex`."""
+        return self.cells().only(columns).markdown()
 
-    def latex(self) -> str:
-        """The table in LaTeX (booktabs)."""
-        return self.cells().latex()
+    def latex(self, columns: Sequence[str] | None = None) -> str:
+        """The table in LaTeX (booktabs); `columns` chooses some and their order, e.g. ("model", "ln B", "P")."""
+        return self.cells().only(columns).latex()
 
     def _repr_html_(self) -> str:
         return self.cells().html()

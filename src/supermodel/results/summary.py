@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
@@ -27,7 +27,11 @@ class Summary(pd.DataFrame):
         """The table as strings."""
         header = (*self.index.names, *self.columns)
         rows = [
-            (*index, *(v if isinstance(v, str) else number(v, FORMATS.get(c, ".4g")) for c, v in row.items()))
+            (
+                index[0],
+                self.attrs.get("names", {}).get(index[1], index[1]),
+                *(v if isinstance(v, str) else number(v, FORMATS.get(c, ".4g")) for c, v in row.items()),
+            )
             for index, row in self.iterrows()
         ]
         return Cells(header, tuple(rows), left=frozenset({0, 1, len(header) - 1}), note=self.attrs.get("note", ""))
@@ -42,10 +46,13 @@ class Summary(pd.DataFrame):
 
 
 def summary(
-    posteriors: Mapping[str, ModelPosterior], priors: Mapping[str, Mapping[str, Any]], level: str = "ok"
+    posteriors: Mapping[str, ModelPosterior],
+    priors: Mapping[str, Mapping[str, Any]],
+    level: str = "ok",
+    named: Callable[[str, tuple[int, ...]], str] = scalar_label,
 ) -> Summary:
-    """Every number in every parameter of these posteriors, in their order."""
-    index, rows = [], []
+    """Every number in every parameter of these posteriors, in their order; `named` is what they are shown as."""
+    index, rows, names = [], [], {}
     for name, posterior in posteriors.items():
         for parameter, values in posterior.parameters.items():
             columns = {
@@ -57,8 +64,10 @@ def summary(
             prior = getattr(priors.get(name, {}).get(parameter), "description", "–")
             for at in np.ndindex(*values.shape[1:]):
                 index.append((name, scalar_label(parameter, at)))
+                names[index[-1][1]] = named(parameter, at)
                 rows.append({column: float(found[at]) for column, found in columns.items()} | {"prior": prior})
     table = Summary(rows, index=pd.MultiIndex.from_tuples(index or [], names=["model", "parameter"]))
+    table.attrs["names"] = names
     table.attrs["note"] = "\n".join(
         [
             *([UNUSABLE[level]] if level in UNUSABLE else []),

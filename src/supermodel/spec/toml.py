@@ -4,6 +4,7 @@
 [data]
 file = "sine.csv"                          # columns by their header
 y = "y"                                    # the measured column; "y" if left out
+x = "x"                                    # the column over which predictions are drawn; "x" if left out
 
 [noise]
 form = "gaussian"                          # gaussian, student_t, poisson, binomial
@@ -12,6 +13,9 @@ sigma = "sigma"                            # a column, a number, or a formula th
 [models.free]
 mean = "sin(omega * x + phi)"
 priors = { omega = "Normal(1, 2)", phi = "Normal(0, 0.05)" }
+
+[units]                                    # and [labels], for tables and axes
+omega = "rad/s"
 
 [run]
 target_error = 0.05
@@ -75,7 +79,7 @@ def parse_spec(text: str, directory: str | Path = ".", name: str = "spec", data_
     """The comparison that a TOML text describes."""
     source = Source.of(text, name)
     top = source.tree
-    source.check_keys((), top, ("data", "noise", "models", "run"), required=("data", "models"))
+    source.check_keys((), top, ("data", "noise", "models", "run", *TEXTS), required=("data", "models"))
     options = source.table(("run",), top.get("run", {}))
     columns = _Columns.of(source, Path(directory), data_root, options.get("missing") == "drop")
     common = source.table(("noise",), top.get("noise", {}))
@@ -87,8 +91,26 @@ def parse_spec(text: str, directory: str | Path = ".", name: str = "spec", data_
         )
     for label, given in described.items():
         models[label], formulas[label] = _model(source, ("models", label), given, common, columns)
+    models = _labelled(source, models)
     run = _run_options(source, options, tuple(models))
     return Spec(models, columns.data, run, name, formulas)
+
+
+TEXTS = ("labels", "units")  # of parameters, for tables and axes
+
+
+def _labelled(source: Source, models: dict[str, Model]) -> dict[str, Model]:
+    known = tuple(dict.fromkeys(name for model in models.values() for name in model.priors))
+    given = {what: source.table((what,), source.tree.get(what, {})) for what in TEXTS}
+    for what, texts in given.items():
+        source.check_keys((what,), texts, known)
+        for name, text in texts.items():
+            if not source.text((what, name), text):
+                raise source.error((what, name), "a text is needed here")
+    return {
+        label: model.with_labels(*({n: t for n, t in given[what].items() if n in model.priors} for what in TEXTS))
+        for label, model in models.items()
+    }
 
 
 # -- data ---------------------------------------------------------------------------------------------------------
@@ -100,11 +122,12 @@ class _Columns:
     keys: dict[str, str]  # a column's name in formulas -> its key in `data`
     unusable: dict[str, str]  # columns that are not all numbers, and why
     complete: np.ndarray  # rows in which nothing is missing that a formula may name
+    x: str = ""  # the key of the column over which predictions are drawn
 
     @classmethod
     def of(cls, source: Source, directory: Path, data_root: str | Path | None, drops: bool) -> _Columns:
         given = source.table(("data",), source.tree["data"])
-        source.check_keys(("data",), given, ("file", "y", "columns"))
+        source.check_keys(("data",), given, ("file", "x", "y", "columns"))
         if ("file" in given) == ("columns" in given):
             raise source.error(("data",), "either `file` or `columns` is needed, and not both",
                                'Write file = "data.csv", or columns = { x = [1, 2], y = [3, 4] }.')  # fmt: skip
@@ -119,13 +142,17 @@ class _Columns:
             why = unusable.get(response) or f"there is no column {response!r}; columns are {', '.join(columns)}"
             where = ("data", "y") if "y" in given else ("data",)
             raise source.error(where, why, 'Name the measured column with y = "..." in [data].')
+        x = source.text(("data", "x"), given["x"]) if "x" in given else ""
+        if x and x not in columns:
+            why = unusable.get(x) or f"there is no column {x!r}; columns are {', '.join(columns)}"
+            raise source.error(("data", "x"), why, "`x` is the column over which predictions are drawn.")
         keys = {name: name for name in columns}
         if response != RESPONSE and RESPONSE in keys:
             keys[RESPONSE] = "y (column)"
         named = {response, *_names_in([source.tree.get("noise"), source.tree["models"]])}
         complete = np.all([np.isfinite(values) for name, values in columns.items() if name in named], axis=0)
         data = {keys[name]: values for name, values in columns.items()}
-        return cls({**data, RESPONSE: columns[response]}, keys, unusable, complete)
+        return cls({**data, RESPONSE: columns[response]}, keys, unusable, complete, keys.get(x, ""))
 
 
 def _why_unusable(table: Table, name: str, drops: bool) -> str:
@@ -207,7 +234,17 @@ def _model(source: Source, where: tuple[str, ...], given: Any, common: Mapping[s
             own = (*where, "priors", name) if name in given.get("priors", {}) else (*noise_at, "priors", name)
             problem = f"the parameter {name!r} has a prior but appears in no formula of {'.'.join(where)}"
             raise source.error(own, problem, "Use it in `mean` or in the noise, or remove it.")
-    return Model(priors, predict=_Mean(mean, columns.keys), noise=noise), mean.text
+    found = Model(priors, predict=_Mean(mean, columns.keys), noise=noise)
+    found.written = {"model": {**given, "noise": dict(noise_given)}, "keys": columns.keys, "x": columns.x}
+    return found, mean.text
+
+
+def rewritten(label: str, written: Mapping[str, Any], data: Mapping[str, np.ndarray]) -> Model:
+    """The model that a stored result tells of: its formulas, parsed anew over the stored columns."""
+    source = Source("the stored formulas", (), {})
+    keys = {str(name): str(key) for name, key in source.table((label,), written["keys"]).items()}
+    columns = _Columns(dict(data), keys, {}, np.ones(len(data[RESPONSE]), bool), source.text((label,), written["x"]))
+    return _model(source, (label,), written["model"], {}, columns)[0]
 
 
 def _check_parameter(

@@ -40,8 +40,13 @@ def from_bilby(likelihood: Any, priors: Any, *, constraint_draws: int = 200_000)
         isinstance(priors[key], bilby_prior.JointPrior) for key in free
     ):
         described = {key: type(priors[key]).__name__ for key in free}
-        return Model.from_space(cube_space(free, _Rescale(priors, free), described), function)
-    return Model({key: _quantile(priors[key]) for key in free}, function)
+        found = Model.from_space(cube_space(free, _Rescale(priors, free), described), function)
+    else:
+        found = Model({key: _quantile(priors[key]) for key in free}, function)
+    return found.with_labels(
+        {key: label for key in free if (label := getattr(priors[key], "latex_label", None)) and label != key},
+        {key: unit for key in free if (unit := getattr(priors[key], "unit", None))},
+    )
 
 
 def _quantile(prior: Any) -> Quantile:
