@@ -56,7 +56,7 @@ class Tex(str):
         cell.tex = tex
         return cell
 
-    def __getnewargs__(self) -> tuple[str, str]:  # for copies
+    def __getnewargs__(self) -> tuple[Any, ...]:  # type: ignore[override]  # for copies
         return str(self), self.tex
 
 
