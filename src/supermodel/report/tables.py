@@ -56,7 +56,7 @@ class Tex(str):
         cell.tex = tex
         return cell
 
-    def __getnewargs__(self) -> tuple[Any, ...]:  # type: ignore[override]  # for copies
+    def __getnewargs__(self) -> tuple[Any, ...]:  # for copies
         return str(self), self.tex
 
 
