@@ -35,6 +35,12 @@ _HOMES = {
     "exact": "supermodel.exact",
     "compare": "supermodel.comparing",
     "evidence": "supermodel.comparing",
+    "regression": "supermodel.regressions.regress",
+    "anova": "supermodel.regressions.regress",
+    "ttest": "supermodel.regressions.one_parameter",
+    "correlation": "supermodel.regressions.one_parameter",
+    "proportion": "supermodel.regressions.one_parameter",
+    "Regression": "supermodel.regressions.result",
     "calibrate": "supermodel.trust.calibrate",
     "check": "supermodel.trust.check",
     "Comparison": "supermodel.results.comparison",
@@ -66,6 +72,12 @@ if TYPE_CHECKING:
     from supermodel.models.noise import Gaussian as Gaussian
     from supermodel.models.noise import Poisson as Poisson
     from supermodel.models.noise import StudentT as StudentT
+    from supermodel.regressions.one_parameter import correlation as correlation
+    from supermodel.regressions.one_parameter import proportion as proportion
+    from supermodel.regressions.one_parameter import ttest as ttest
+    from supermodel.regressions.regress import anova as anova
+    from supermodel.regressions.regress import regression as regression
+    from supermodel.regressions.result import Regression as Regression
     from supermodel.results.comparison import Comparison as Comparison
     from supermodel.sampling.draws import Draws as Draws
     from supermodel.sampling.sample import sample as sample

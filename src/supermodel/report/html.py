@@ -56,16 +56,21 @@ class Section(NamedTuple):
     notes: tuple[str, ...] = ()
 
 
-def page(result: Comparison, title: str | None = None, scale: Any = "trotta") -> str:
-    """The whole report as one HTML text."""
+def rendered(**parts: Any) -> str:
+    """The page of a headline, a verdict, sections, methods, citation and facts."""
     import jinja2
 
     template = resources.files("supermodel.report").joinpath("report.html").read_text(encoding="utf-8")
     environment = jinja2.Environment(
         autoescape=True, undefined=jinja2.StrictUndefined, trim_blocks=True, lstrip_blocks=True
     )
+    return environment.from_string(template).render(**parts)
+
+
+def page(result: Comparison, title: str | None = None, scale: Any = "trotta") -> str:
+    """The whole report as one HTML text."""
     headline, meaning, odds = told(result, scale)
-    return environment.from_string(template).render(
+    return rendered(
         title=title or (" against " if len(result.names) == 2 else ", ").join(result.ranking),
         headline=headline,
         meaning=meaning,
@@ -102,36 +107,36 @@ def sections(result: Comparison, scale: Any) -> list[Section]:
     """All parts of the report that this result can fill."""
     matrix = [matrix_cells(result.matrix())] if len(result.names) > 2 else []
     built = [
-        _section(
+        section(
             "The answer",
             "Models, best first. ln Z = fit + Occam: how well the model fits on average, minus the information gained "
             "about its parameters.",
             [ranking_cells(result.table()), *matrix],
             _answer_plots(result, scale),
         ),
-        _section("Data and predictions", "", [], _data_plots(result)),
-        _section(
+        section("Data and predictions", "", [], _data_plots(result)),
+        section(
             "What drives the preference",
             "How much of ln B each datum would take away if it were left out.",
             [],
             _drivers_plots(result),
         ),
         _prediction(result),
-        _section(
+        section(
             "Prior sensitivity",
             "ln B if a prior were wider or narrower, by reweighting the draws: no likelihood was called. Shaded where "
             "the weights fail.",
             [],
             _sensitivity_plots(result, scale),
         ),
-        _section("Posteriors", "", [parameter_cells(result)], _posterior_plots(result)),
-        _section(
+        section("Posteriors", "", [parameter_cells(result)], _posterior_plots(result)),
+        section(
             "Priors, and who shares what",
             "Every prior is normalised; a Bayes factor depends on it.",
             [prior_cells(result)],
             [],
         ),
-        _section(
+        section(
             "Inside the run",
             "Each supermodel joins two ends through α. The draws must cross often, both estimators must agree, and "
             "the chains must tell the same story.",
@@ -238,7 +243,8 @@ def _edge_cells(result: Comparison) -> Cells:
     return Cells(("first", "second", *(heading for _, heading, _ in FIGURES)), tuple(rows), left=frozenset({0, 1}))
 
 
-def _section(title: str, text: str, tables: list[Cells], wanted: Iterable[Wanted]) -> Section:
+def section(title: str, text: str, tables: list[Cells], wanted: Iterable[Wanted]) -> Section:
+    """A section with the pictures that this result can show, and for the others why not."""
     pictures, notes = [], []
     for draw, caption, size in wanted:
         try:

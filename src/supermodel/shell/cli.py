@@ -16,6 +16,8 @@ from typing import TYPE_CHECKING, Any
 from supermodel import __version__
 from supermodel.errors import SupermodelError, suggestion
 from supermodel.options import BY_NAME, FLAGS
+from supermodel.shell import regress
+from supermodel.shell.folder import write_numbers
 
 if TYPE_CHECKING:
     from supermodel.results.comparison import Comparison
@@ -82,6 +84,11 @@ def _parser() -> tuple[argparse.ArgumentParser, Collection[str]]:
     _file_argument(sub)
     _run_options(sub)
     sub.add_argument("--out", type=Path, metavar="DIR", help="write run.nc, report.html and result.json there")
+    _json_option(sub)
+
+    sub = command("regress", _regress, "compare the regressions of a formula on a table")
+    regress.add_arguments(sub)
+    _run_options(sub, ("seed", "target_error", "max_seconds", "max_evaluations", "explore"))
     _json_option(sub)
 
     sub = command("check", _check, "look at the models of a file without running them")
@@ -167,7 +174,16 @@ def _demo(args: argparse.Namespace) -> int:
     return result.verdict.exit_code
 
 
+def _regress(args: argparse.Namespace) -> int:
+    return regress.show(regress.asked(args, _given(args) | _quiet(args)), args.json, args.out)
+
+
 def _compare(args: argparse.Namespace) -> int:
+    from supermodel.spec.regression import regression_of
+
+    given = _given(args)  # a wrong flag is told before a file is read
+    if (regression := regression_of(args.file, args.data_root)) is not None:
+        return regress.show(regression.run(**_quiet(args), **given), args.json, args.out)
     result = _run(args)
     _print(result, args.json)
     if args.out is not None:
@@ -181,7 +197,10 @@ def _check(args: argparse.Namespace) -> int:
     from supermodel.models.columns import received
     from supermodel.report.tables import Cells
     from supermodel.spec.file import read_file
+    from supermodel.spec.regression import regression_of
 
+    if (regression := regression_of(args.file, args.data_root)) is not None:
+        return regress.check(regression, args.json)
     file = read_file(args.file, args.data_root)
     data = received(file.data, file.models.values(), file.run.get("missing", "raise")).data
     rows = [_probe(name, model, data) for name, model in file.models.items()]
@@ -293,14 +312,10 @@ def _load(path: Path) -> Comparison:
 
 
 def _write(result: Comparison, folder: Path) -> dict[str, Path]:
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-        (folder / "result.json").write_text(result.to_json() + "\n")
-    except OSError as error:
-        raise SupermodelError(f"cannot write into {folder}: {error.strerror or error}.") from None
+    numbers = write_numbers(folder, result.to_json())
     result.save(folder / "run.nc")
     result.report(folder / "report.html")
-    return {"report": folder / "report.html", "run": folder / "run.nc", "numbers": folder / "result.json"}
+    return {"report": folder / "report.html", "run": folder / "run.nc", "numbers": numbers}
 
 
 def _print(result: Comparison, as_json: bool) -> None:

@@ -19,6 +19,18 @@ class SpecError(SupermodelError):
     """A file that does not describe a comparison; says where and why."""
 
 
+def text_of(path: Path) -> str:
+    """The text of a file."""
+    try:
+        return path.read_bytes().decode("utf-8-sig")
+    except OSError as error:
+        raise SupermodelError(f"the file {str(path)!r} cannot be read: {error.strerror or error}.") from None
+    except UnicodeDecodeError as error:
+        raise SupermodelError(
+            f"the file {str(path)!r} is not UTF-8 text (byte {error.start}). Save it as UTF-8."
+        ) from None
+
+
 @dataclass(frozen=True, eq=False)
 class Source:
     """A parsed TOML text that remembers its lines."""

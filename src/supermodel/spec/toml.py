@@ -41,7 +41,7 @@ from supermodel.options import IN_TOML
 from supermodel.spec.formula import Formula, compile_formula
 from supermodel.spec.grammar import FormulaError
 from supermodel.spec.prior import parse_prior
-from supermodel.spec.source import Source, confined
+from supermodel.spec.source import Source, confined, text_of
 
 RESPONSE = "y"  # what `Model` calls the measured column
 
@@ -64,15 +64,7 @@ def read_spec(path: str | Path, data_root: str | Path | None = None) -> Spec:
     you may read. For services that are handed TOML by others.
     """
     path = Path(path)
-    try:
-        text = path.read_bytes().decode("utf-8-sig")
-    except OSError as error:
-        raise SupermodelError(f"the file {str(path)!r} cannot be read: {error.strerror or error}.") from None
-    except UnicodeDecodeError as error:
-        raise SupermodelError(
-            f"the file {str(path)!r} is not UTF-8 text (byte {error.start}). Save it as UTF-8."
-        ) from None
-    return parse_spec(text, path.parent, str(path), data_root)
+    return parse_spec(text_of(path), path.parent, str(path), data_root)
 
 
 def parse_spec(text: str, directory: str | Path = ".", name: str = "spec", data_root: str | Path | None = None) -> Spec:

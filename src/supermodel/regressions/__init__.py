@@ -1,0 +1,1 @@
+"""Regressions, t tests, analyses of variance, correlations and proportions in one line."""

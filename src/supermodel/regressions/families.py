@@ -1,0 +1,195 @@
+r"""Regressions as models for the engine: families without a closed form, and priors of the user's own.
+
+$\eta = \mu + \sum_b X_b \theta_b$ is the mean of y on the scale of the link, with X centred. The blocks are those of the
+closed form: $\theta_b = s\, \delta_b$, where $\delta_b$ is Cauchy of scale $r_b$, written without a centre as
+$\delta = r z / w$, $z \sim N(0, I)$, $w \sim |N(0, 1)|$; one column alone is Cauchy at once. s is $\sigma$ for gaussian and
+student, $\pi / \sqrt 3$ (the standard deviation of a logistic variable) for bernoulli and binomial, and 1 for the log link.
+
+In place of the improper priors that all models share stand proper ones so wide that they cancel: $\mu$ normal about the
+mean of the data (ten s or ten standard deviations), $\ln \sigma$ uniform from 10^-4 to 10 standard deviations of y;
+$\nu \sim$ Gamma(2, 0.1), and 1/shape of a negative binomial is exponential.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from supermodel.errors import SupermodelError
+from supermodel.estimation.estimate import Estimate
+from supermodel.jax_scope import numpyro_distributions
+from supermodel.models.model import Model
+from supermodel.models.noise import Binomial, Gaussian, Poisson, StudentT
+from supermodel.regressions.blocks import Block
+from supermodel.regressions.response import Response
+from supermodel.results.posterior import ModelPosterior
+
+LOGISTIC = float(np.pi / np.sqrt(3))
+
+
+@dataclass(frozen=True, eq=False)
+class NegativeBinomial:
+    r"""Counts of mean $e^\eta$ and variance $\mu + \mu^2 /$ shape; `overdispersion` is 1/shape."""
+
+    def pointwise(self, prediction: Any, data: Mapping[str, Any]) -> Any:
+        import jax.numpy as jnp
+        from jax.scipy.special import gammaln
+
+        y, shape = data["y"], 1.0 / data["overdispersion"]
+        ways = gammaln(y + shape) - gammaln(shape) - gammaln(y + 1.0)
+        total = jnp.logaddexp(jnp.log(shape), prediction)
+        return ways + shape * (jnp.log(shape) - total) + y * (prediction - total)
+
+
+def _shared(family: str, response: Response) -> tuple[Any, dict[str, Any], float | None]:
+    """The noise, the priors that all models have, and s; None where s is sigma."""
+    dist = numpyro_distributions()
+    y, sd = response.y - response.offset, float(np.std(response.y - response.offset))
+    if family in ("gaussian", "student"):
+        priors = {"Intercept": dist.Normal(float(y.mean()), 10 * sd), "sigma": dist.LogUniform(1e-4 * sd, 10 * sd)}
+        if family == "gaussian":
+            return Gaussian("sigma"), priors, None
+        return StudentT("nu", "sigma"), priors | {"nu": dist.Gamma(2.0, 0.1)}, None
+    if family in ("bernoulli", "binomial"):
+        share = (response.y.sum() + 0.5) / (response.trials.sum() + 1.0)
+        centre = float(np.log(share / (1 - share)))
+        return Binomial(response.trials), {"Intercept": dist.Normal(centre, 10 * LOGISTIC)}, LOGISTIC
+    centre = float(np.log(response.y.sum() + 0.5) - np.log(np.exp(response.offset).sum()))
+    priors = {"Intercept": dist.Normal(centre, 10.0)}
+    if family == "poisson":
+        return Poisson("log"), priors, 1.0
+    return NegativeBinomial(), priors | {"overdispersion": dist.Exponential(1.0)}, 1.0
+
+
+@dataclass(frozen=True, eq=False)
+class Linear:
+    """One block in the engine: its priors, and its coefficients of the values of its parameters."""
+
+    block: Block
+    own: Any = None  # a prior of the user's: on each coefficient, or on the standard deviation of a group-level term
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        name = self.block.name
+        if self.own is not None and self.block.kind == "random":
+            return f"sd{name}", f"z{name}"
+        if self.own is not None:
+            return (name,) if self.block.size == 1 else tuple(f"{name}.{i + 1}" for i in range(self.block.size))
+        return (
+            (f"effect {name}",) if self.block.size == 1 and self.block.kind != "random" else (f"w {name}", f"z {name}")
+        )
+
+    @property
+    def priors(self) -> dict[str, Any]:
+        dist = numpyro_distributions()
+        z = dist.Normal(0.0, 1.0).expand([self.block.size]).to_event(1)
+        if self.own is not None:
+            return dict(zip(self.names, (self.own, z) if self.block.kind == "random" else [self.own] * self.block.size,
+                            strict=True))  # fmt: skip
+        if len(self.names) == 1:
+            return {self.names[0]: dist.Cauchy(0.0, self.block.rscale)}
+        return dict(zip(self.names, (dist.HalfNormal(1.0), z), strict=True))
+
+    def spread(self, values: Mapping[str, Any], s: Any) -> Any:
+        """The standard deviation of a group-level term."""
+        first = values[self.names[0]]
+        return first if self.own is not None else self.block.unit * s * self.block.rscale / first
+
+    def coefficients(self, values: Mapping[str, Any], s: Any, stack: Any) -> Any:
+        """(..., p); `stack` joins scalars along a last axis."""
+        if self.own is not None and self.block.kind != "random":
+            return stack([values[name] for name in self.names])
+        if len(self.names) == 1:
+            return stack([s * values[self.names[0]]])
+        return stack([self.spread(values, s) / self.block.unit]) * values[self.names[1]]
+
+
+@dataclass(frozen=True, eq=False)
+class Regressor:
+    """A family with its blocks: the model for the engine, and the effects that its parameters mean."""
+
+    family: str
+    response: Response
+    parts: tuple[Linear, ...]
+    intercept: bool
+    own: Mapping[str, Any]
+
+    @property
+    def model(self) -> Model:
+        """`Model` with the mean on the scale of the link; its data are {"y": y}."""
+        import jax.numpy as jnp
+
+        noise, priors, s = _shared(self.family, self.response)
+        if not self.intercept:
+            del priors["Intercept"]
+        priors |= {name: prior for name, prior in self.own.items() if name in priors}
+        for part in self.parts:
+            priors |= part.priors
+        x = [self._centred(part.block) for part in self.parts]
+        offset = self.response.offset
+
+        def predict(p):
+            eta = offset + p.get("Intercept", 0.0)
+            for part, columns in zip(self.parts, x, strict=True):
+                eta = eta + columns @ part.coefficients(p, p["sigma"] if s is None else s, jnp.stack)
+            return eta
+
+        return Model(priors, predict=predict, noise=noise)
+
+    def _centred(self, block: Block) -> np.ndarray:
+        values = block.columns.values
+        return values - values.mean(axis=0) if self.intercept else values
+
+    def effects(self, values: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
+        """Draws of the parameters as draws of the effects that a reader knows."""
+        s = _shared(self.family, self.response)[2]
+        size = values["sigma"] if s is None else s * np.ones(len(next(iter(values.values()))))
+        found: dict[str, np.ndarray] = {}
+        shift: Any = 0.0
+        for part in self.parts:
+            theta = part.coefficients(values, size, lambda v: np.stack(v, axis=-1))
+            found |= dict(zip(part.block.columns.labels, (theta @ part.block.columns.readout.T).T, strict=True))
+            if part.block.kind == "random":
+                found[f"sd{part.block.name}"] = part.spread(values, size)
+            shift = shift + theta @ part.block.columns.values.mean(axis=0)
+        if "Intercept" in values:
+            found["Intercept"] = values["Intercept"] - shift
+        return found | {name: values[name] for name in ("sigma", "nu", "overdispersion") if name in values}
+
+
+def check_own(own: Mapping[str, Any], terms: Sequence[str], family: str, response: Response) -> None:
+    """Refuse priors on what no model has."""
+    known = (*_shared(family, response)[1], *terms)
+    for name in own:
+        if name not in known:
+            raise SupermodelError(f"`priors` has {name!r}, which no model has; there are {', '.join(known)}.")
+
+
+@dataclass(frozen=True, eq=False)
+class EngineFit:
+    """One model as the engine left it: ln Z against the null's, and weighted draws."""
+
+    regressor: Regressor
+    log_bayes_factor: Estimate
+    posterior: ModelPosterior
+
+    @property
+    def labels(self) -> tuple[str, ...]:
+        return tuple(label for part in self.regressor.parts for label in part.block.columns.labels)
+
+    @property
+    def effective_size(self) -> float:
+        return self.posterior.effective_size
+
+    def draws(self, n: int, rng: np.random.Generator) -> dict[str, np.ndarray]:
+        """Posterior draws of every effect."""
+        chosen = rng.choice(len(self.posterior.weights), n, p=self.posterior.weights)
+        return self.regressor.effects({name: v[chosen] for name, v in self.posterior.parameters.items()})
+
+    def prior_draws(self, n: int, rng: np.random.Generator) -> dict[str, np.ndarray]:
+        """Prior draws of every effect."""
+        space = self.regressor.model.space
+        return self.regressor.effects(space.values_at(space.sample_prior(rng, n)))

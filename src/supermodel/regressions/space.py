@@ -1,0 +1,54 @@
+"""The models between the null and the full one: all that respect marginality, or those that are named."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from supermodel.errors import SupermodelError
+from supermodel.regressions.formula import Formula, FormulaError, Term, parse
+
+MOST_MODELS = 50_000
+
+
+def marginal_models(terms: Sequence[Term]) -> list[tuple[Term, ...]]:
+    """Every set of terms that holds, with an interaction, all terms of the formula that are part of it; smallest first.
+
+    >>> a, b, ab = Term(("a",)), Term(("b",)), Term(("a", "b"))
+    >>> [" + ".join(t.name for t in model) or "1" for model in marginal_models([a, b, ab])]
+    ['1', 'a', 'b', 'a + b', 'a + b + a:b']
+    """
+    parts = {t: {s for s in terms if s != t and set(s.components) < set(t.components)} for t in terms}
+    found: list[tuple[Term, ...]] = [()]
+    for term in sorted(terms, key=lambda t: len(t.components)):  # parts come before the whole
+        found += [(*model, term) for model in found if parts[term] <= set(model)]
+        if len(found) > MOST_MODELS:
+            raise SupermodelError(
+                f"the formula has more than {MOST_MODELS} models between the null and the full one. Name those of "
+                'interest, e.g. models=["1", "a + b"], or leave terms out.'
+            )
+    order = {term: i for i, term in enumerate(terms)}
+    return sorted(found, key=lambda m: (len(m), [order[t] for t in m]))
+
+
+def named_models(models: Sequence[str], formula: Formula) -> list[tuple[Term, ...]]:
+    """The models of a list of right-hand sides, the null among them; each may hold terms of the formula only."""
+    if isinstance(models, str) or not models:
+        raise SupermodelError(f'`models` is a list of right-hand sides, e.g. ["1", "a", "a + b"]; got {models!r}.')
+    found: list[tuple[Term, ...]] = [()]
+    for text in models:
+        given = parse(text if "~" in str(text) else f"{formula.response_name} ~ {text}")
+        known = {frozenset(term.components): term for term in formula.terms}
+        for term in given.terms:
+            if frozenset(term.components) not in known:
+                names = ", ".join(t.name for t in formula.terms)
+                raise FormulaError(f"the model {text!r} has the term {term.name!r}; the formula's terms are {names}.")
+        model = {known[frozenset(term.components)] for term in given.terms}
+        kept = tuple(term for term in formula.terms if term in model)
+        if kept not in found:
+            found.append(kept)
+    return found
+
+
+def name_of(model: Sequence[Term]) -> str:
+    """The right-hand side without group-level terms, which all models have: `wt + hp`, `1`."""
+    return " + ".join(term.name for term in model) or "1"
