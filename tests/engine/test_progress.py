@@ -2,6 +2,7 @@
 
 import io
 import logging
+import sys
 import time
 from dataclasses import dataclass, field
 from types import SimpleNamespace
@@ -12,7 +13,18 @@ from scipy import stats
 
 import supermodel as sm
 from supermodel.engine.policy import CHAINS, FIRST_BLOCKS, PATIENCE, STEPS, TYPICAL
-from supermodel.engine.progress import Pace, Reporter, count, expected, reporter, seconds_left, short, status
+from supermodel.engine.progress import (
+    NotebookReporter,
+    Pace,
+    Reporter,
+    count,
+    expected,
+    in_notebook,
+    reporter,
+    seconds_left,
+    short,
+    status,
+)  # fmt: skip
 from supermodel.estimation.estimate import Evidences
 
 
@@ -197,3 +209,70 @@ def test_silence_is_silence(capfd, caplog):
 def test_numbers_are_short():
     assert [count(n) for n in (812, 8_234, 3_100_000, 2e9)] == ["812", "8.2k", "3.1M", "2.0G"]
     assert [short(s) for s in (37, 240, 9000)] == ["37 s", "4 min", "2.5 h"]
+
+
+# -- in a notebook ----------------------------------------------------------------------------------------------------
+
+
+class Cell:
+    """What is below a cell: `display` of IPython, as far as it is used."""
+
+    def __init__(self):
+        self.shown = []
+
+    def display(self, data, raw, display_id):
+        assert raw and display_id
+        return self.update(data, raw)
+
+    def update(self, data, raw):
+        self.shown.append(data)
+        return self
+
+
+def test_a_notebook_has_one_line_that_changes_in_place_and_goes():
+    cell, now = Cell(), [0.0]
+    told = NotebookReporter(cell.display, lambda: now[0])
+    assert "preparing" in cell.shown[-1]["text/html"]
+    run = Exploring()
+    run.probes = [(SimpleNamespace(name="<b>"), None)] * 2
+    now[0] = 5.0
+    told(run)
+    assert "exploring" in cell.shown[-1]["text/plain"] and "&lt;b&gt;" in cell.shown[-1]["text/html"]
+    now[0] = 5.01
+    told(run)  # too soon after the last
+    assert len(cell.shown) == 2
+    told(Run(ended="target"))
+    assert "done in" in cell.shown[-2]["text/plain"] and cell.shown[-1]["text/html"] == ""
+    told.close()
+    assert len(cell.shown) == 4
+
+
+def test_a_kernel_is_known_by_its_shell(monkeypatch):
+    for shell, known in ((None, False), (SimpleNamespace(), False), (SimpleNamespace(kernel=1), True)):
+        monkeypatch.setitem(sys.modules, "IPython", SimpleNamespace(get_ipython=lambda shell=shell: shell))
+        assert in_notebook() is known
+    monkeypatch.setitem(sys.modules, "IPython.display", SimpleNamespace(display=Cell().display))
+    assert isinstance(reporter(None), NotebookReporter) and reporter(False) is None
+    monkeypatch.delitem(sys.modules, "IPython")
+    assert in_notebook() is False
+
+
+def test_a_real_kernel_shows_the_line_and_the_result():
+    nbformat, nbclient = pytest.importorskip("nbformat"), pytest.importorskip("nbclient")
+    pytest.importorskip("ipykernel")
+    code = (
+        "import supermodel as sm\nfrom scipy import stats\n"
+        "m = {n: sm.Model({'x': stats.norm(0, s)}, lambda p: stats.norm.logpdf(p['x'], 1), vectorized=True)\n"
+        "     for n, s in (('a', 1), ('b', 2))}\n"
+        "sm.compare(m, explore='quick')"
+    )
+    notebook = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(code)])
+    nbclient.NotebookClient(notebook, timeout=120, kernel_name="python3").execute()
+    outputs = [
+        output for output in notebook.cells[0].outputs if "TqdmWarning" not in output.get("text", "")
+    ]  # NumPyro's
+    assert [output["output_type"] for output in outputs] == [
+        "display_data",
+        "execute_result",
+    ]  # one line, whatever was told
+    assert "Verdict OK" in outputs[1]["data"]["text/html"]

@@ -228,11 +228,29 @@ def test_the_summary_has_every_parameter_of_every_model_best_first(result):
     assert "do not use" in str(unusable.summary()) and "do not use" not in str(table)
 
 
-def test_the_plot_is_the_answer_on_its_scale_and_of_one_model_its_evidence(result):
-    ax = result.plot("jeffreys")
-    assert "Jeffreys" in ax.get_xlabel()
-    assert result.plot(ax=ax) is ax
-    assert made_result(0, {"line": "ab"}).plot().get_title(loc="left").startswith("ln Z(line)")
+def titles(axes):
+    return [ax.get_title(loc="left") or ax.get_xlabel() for ax in axes.flat]
+
+
+def test_the_plot_has_the_four_pictures_that_one_wants_first(result):
+    axes = result.plot("jeffreys")
+    assert "Jeffreys" in axes[0, 0].get_xlabel() and axes.shape == (2, 2)
+    assert [title.split(",")[0].split(" (")[0] for title in titles(axes)[1:]] == [
+        "Data", "Prior sensitivity", "Averaged over models"
+    ]  # fmt: skip
+    assert all(ax.has_data() for ax in axes.flat)
+
+
+def test_the_plot_puts_the_next_in_line_where_a_picture_cannot_be_drawn(result):
+    blind = dataclasses.replace(result, models=None, data=None)
+    shown = titles(blind.plot())
+    assert shown[1].startswith("Prior sensitivity") and shown[2].startswith("Averaged")
+    failed = dataclasses.replace(result, verdict=Verdict("fail", (Reason("drift", "planted."),)))
+    assert not any("sensitivity" in title for title in titles(failed.plot()))
+    alone = made_result(0, {"line": "ab"}).plot()
+    assert titles(alone)[0].startswith("ln Z(line)") and all(
+        ax.get_title(loc="left") or ax.child_axes for ax in alone.flat
+    )
 
 
 def test_methods_and_citation_are_text_for_a_paper(result):

@@ -1,6 +1,6 @@
-"""A word while a run is on: one live line on a terminal, one plain line a minute in a log, or nothing.
+"""A word while a run is on: one live line on a terminal or in a notebook, one plain line a minute in a log, or nothing.
 
-`progress=None` shows the live line on a terminal and otherwise tells the logger "supermodel" (level INFO) once a
+`progress=None` shows the live line on a terminal and in Jupyter, and otherwise tells the logger "supermodel" (level INFO) once a
 minute, which is silent unless the program listens; `True` writes plain lines to stderr where there is no terminal;
 `False` means silence everywhere.
 """
@@ -13,6 +13,8 @@ import sys
 import time
 from collections.abc import Callable
 from typing import Any, Protocol, TextIO
+
+from markupsafe import escape
 
 from supermodel.engine.policy import CHAINS, EFFORTS, FIRST_BLOCKS, STEPS, TYPICAL
 from supermodel.estimation.estimate import Estimate, Evidences
@@ -99,10 +101,40 @@ class Reporter:
             self.width = 0
 
 
+class NotebookReporter(Reporter):
+    """The live line as HTML below the cell, changed in place by its display id: no widget is needed."""
+
+    def __init__(self, display: Callable[..., Any], clock: Callable[[], float] = time.monotonic):
+        self.display = display
+        self.handle: Any = None
+        super().__init__(True, lambda text: None, clock)
+
+    def _show(self, line: str) -> None:
+        shown = {"text/html": f'<code style="opacity:.8">{escape(line)}</code>' if line else "", "text/plain": line}
+        if self.handle is None:
+            self.handle = self.display(shown, raw=True, display_id=True)
+        else:
+            self.handle.update(shown, raw=True)
+        self.width = len(line)
+
+    def close(self) -> None:
+        """Wipe the line: what it told is in the result."""
+        if self.width:
+            self._show("")
+
+
+def in_notebook() -> bool:
+    """Whether a Jupyter kernel runs this, without importing anything that is not there already."""
+    shell = getattr(sys.modules.get("IPython"), "get_ipython", lambda: None)()
+    return getattr(shell, "kernel", None) is not None
+
+
 def reporter(progress: bool | None, stream: TextIO | None = None) -> Reporter | None:
     """What a run calls between blocks, or None for silence."""
     if progress is False:
         return None
+    if stream is None and in_notebook():
+        return NotebookReporter(sys.modules["IPython.display"].display)  # a kernel has imported it
     stream = sys.stderr if stream is None else stream
     if getattr(stream, "isatty", lambda: False)():
         return Reporter(True, lambda text: (stream.write(text), stream.flush()))

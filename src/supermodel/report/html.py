@@ -21,9 +21,10 @@ from supermodel.errors import SupermodelError
 from supermodel.report import plots
 from supermodel.report.methods import cite, methods
 from supermodel.report.numbers import duration, thousands
+from supermodel.report.overview import telling_parameters
 from supermodel.report.prediction_plots import axis_of
 from supermodel.report.style import ALARM, FAINT, INK, PALETTE, PAPER, RC, WARN
-from supermodel.report.tables import Cells, matrix_cells, parameter_cells, prior_cells, ranking_cells, scalars
+from supermodel.report.tables import Cells, dressed, matrix_cells, parameter_cells, prior_cells, ranking_cells, scalars
 from supermodel.report.text import parameters, provenance, told
 from supermodel.verdict.verdict import WORDS
 
@@ -184,10 +185,7 @@ def _drivers_plots(result: Comparison) -> Iterator[Wanted]:
 
 
 def _sensitivity_plots(result: Comparison, scale: Any) -> Iterator[Wanted]:
-    parameters = list(dict.fromkeys(p for n in result.ranking for p in result.priors.get(n, {})))
-    # Parameters that not every model has matter most: their prior does not cancel.
-    alone = [p for p in parameters if not all(p in result.priors.get(n, {}) for n in result.names)]
-    chosen = (alone + [p for p in parameters if p not in alone])[:MOST_PARAMETERS]
+    chosen = telling_parameters(result)[:MOST_PARAMETERS]
     found = cache(result.sensitivity)  # the plot and its caption ask for the same
 
     def drawn(parameter: str, ax: Any) -> Any:
@@ -280,19 +278,6 @@ def svg(draw: Callable[..., Any], size: tuple[float, float]) -> Markup:
 def _number(text: str) -> str:
     """A short mark of a text, so that ids of two figures on one page never meet."""
     return base64.b32encode(hashlib.sha256(text.encode()).digest())[:6].decode().lower()
-
-
-SNIPPET_STYLE = (
-    "<style>.supermodel table{border-collapse:collapse;margin:.4em 0}"
-    ".supermodel td,.supermodel th{padding:.15em .6em;text-align:right}.supermodel p{margin:.3em 0}"
-    ".supermodel .name{text-align:left}.supermodel .note,.supermodel .made{opacity:.7;font-size:.9em}</style>"
-)
-
-
-def dressed(head: str, text: str, *parts: str) -> str:
-    """What a notebook shows: a headline, a line beneath it, and parts that are HTML already."""
-    line = f"<br>{escape(text)}" if text else ""
-    return f'{SNIPPET_STYLE}<div class="supermodel"><p><b>{escape(head)}</b>{line}</p>{"".join(parts)}</div>'
 
 
 def snippet(result: Comparison) -> str:

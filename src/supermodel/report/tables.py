@@ -104,6 +104,20 @@ def _split(pattern: str, text: str) -> tuple[str, str, str]:
     return (text[: found.start()], found.group(), text[found.end() :]) if found else (text, "", "")
 
 
+SNIPPET_STYLE = (
+    "<style>.supermodel table{border-collapse:collapse;margin:.4em 0}"
+    ".supermodel td,.supermodel th{padding:.15em .6em;text-align:right}.supermodel p{margin:.3em 0}"
+    ".supermodel .name{text-align:left}.supermodel .note,.supermodel .made{opacity:.7;font-size:.9em}</style>"
+)
+
+
+def dressed(head: str, text: str, *parts: str) -> str:
+    """What a notebook shows: a headline, a line beneath it, and parts that are HTML already."""
+    line = f"<br>{escape(text)}" if text else ""
+    above = f"<p><b>{escape(head)}</b>{line}</p>" if head else ""
+    return f'{SNIPPET_STYLE}<div class="supermodel">{above}{"".join(parts)}</div>'
+
+
 @dataclass(frozen=True)
 class Cells:
     """A table ready to be printed: strings, with names to the left and numbers to the right."""
@@ -174,7 +188,7 @@ class Cells:
         return "\n".join(body + ([f"% {' '.join(self.note.split())}"] if self.note else [])) + "\n"
 
     def _repr_html_(self) -> str:
-        return self.html()
+        return dressed("", "", self.html())
 
     def html(self) -> str:
         """An HTML table."""

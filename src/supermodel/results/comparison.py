@@ -250,11 +250,14 @@ class Comparison:
         posteriors = {name: self.posteriors[name] for name in self.ranking}
         return summary(posteriors, self.priors, self.verdict.level, self.name_of)
 
-    def plot(self, scale: Any = "trotta", ax: Any = None) -> Any:
-        """ln B of the best model over each other one (of a single model the road to its ln Z); returns the Axes."""
-        from supermodel.report.plots import answer
+    def plot(self, scale: Any = "trotta") -> np.ndarray:
+        """Four pictures in one figure: ln B, data with fits, ln B against a prior, posteriors; returns the (2, 2) Axes.
 
-        return answer(self, scale, ax=ax)
+        What this result cannot draw is replaced by the next in line. Each is in `supermodel.report.plots`, to be drawn alone.
+        """
+        from supermodel.report.overview import overview
+
+        return overview(self, scale)
 
     def methods(self) -> str:
         """A paragraph for the methods section of a paper, with the numbers of this run."""

@@ -17,7 +17,7 @@ from supermodel.estimation.error import standard_error
 from supermodel.estimation.mbar import log_pooled
 from supermodel.jax_scope import in_float64
 from supermodel.report.numbers import mean_and_sd, number
-from supermodel.report.tables import Cells, scalar_label, scalar_values, scalars, weighted_quantiles
+from supermodel.report.tables import Cells, dressed, scalar_label, scalar_values, scalars, weighted_quantiles
 from supermodel.sampling.draws import Draws
 from supermodel.verdict.convergence import bulk_ess, memory, rank_rhat
 
@@ -209,8 +209,6 @@ class ModelPosterior:
         return f"Posterior of {self.name}, {len(self.weights)} weighted draws\n{self.cells()}"
 
     def _repr_html_(self) -> str:
-        from supermodel.report.html import dressed
-
         return dressed(f"Posterior of {self.name}", f"{len(self.weights)} weighted draws", self.cells().html())
 
     def resample(self, n: int, seed: int = 0) -> dict[str, np.ndarray]:

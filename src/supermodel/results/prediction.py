@@ -65,7 +65,7 @@ class LeaveOneOut:
     __repr__ = __str__
 
     def _repr_html_(self) -> str:
-        return self.cells().html()
+        return self.cells()._repr_html_()
 
 
 def _summed(values: np.ndarray) -> Estimate:

@@ -85,7 +85,7 @@ class Ranking:
         return self.cells().only(columns).latex()
 
     def _repr_html_(self) -> str:
-        return self.cells().html()
+        return self.cells()._repr_html_()
 
     def to_dataframe(self) -> Any:
         """The numbers as a pandas table, one row per model."""

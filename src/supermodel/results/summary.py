@@ -42,7 +42,7 @@ class Summary(pd.DataFrame):
     __str__ = __repr__
 
     def _repr_html_(self) -> str:
-        return self.cells().html()
+        return self.cells()._repr_html_()
 
 
 def summary(
