@@ -1,5 +1,6 @@
 """PyMC models: log prior and log likelihood apart, through PyMC's own JAX graph."""
 
+import jax
 import numpy as np
 import pytest
 
@@ -88,6 +89,8 @@ def test_data_are_known_one_by_one_with_the_names_of_their_axes(rng):
         pm.Poisson("n", pm.math.exp(mean[0]), observed=3)
     ours = from_pymc(model)
     values = {"mean": np.array([0.4, -0.3])}
+    traced = [jax.jit(lambda v, k=k: k * ours.pointwise_log_likelihood(v, None))(values) for k in (1.0, 2.0)]
+    np.testing.assert_allclose(2 * traced[0], traced[1], rtol=1e-12)  # what the first trace made, the second can use
     parts = ours.log_densities(values, None)
     assert {name: np.shape(part) for name, part in parts.items()} == {"y": (4,), "n": ()}
     whole = float(ours.log_likelihood(values))

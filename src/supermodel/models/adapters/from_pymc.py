@@ -84,7 +84,10 @@ class _Likelihood:
     @cached_property
     def pointwise(self) -> Any:
         """The same before the sum: few ask for it, and its graph takes a second."""
-        return _jax(self.plain.continuous_value_vars, self.plain.logp(vars=self.plain.observed_RVs, sum=False))
+        import jax
+
+        with jax.ensure_compile_time_eval():  # asked for within a trace, its constants must outlive it
+            return _jax(self.plain.continuous_value_vars, self.plain.logp(vars=self.plain.observed_RVs, sum=False))
 
     def __call__(self, values: Mapping[str, Any], data: Any = None) -> Any:
         return self.function(*self._arguments(values))[0]
