@@ -40,9 +40,14 @@ def in_float64(function: Callable[..., Any]) -> Callable[..., Any]:
 
 def numpyro_distributions() -> Any:
     """`numpyro.distributions`; its import adds a filter of warnings, which are the user's own affair."""
-    with warnings.catch_warnings() if "numpyro" not in sys.modules else contextlib.nullcontext():
-        warnings.filterwarnings("ignore", "IProgress not found")  # tqdm's, in a notebook without widgets: none is used
-        import numpyro.distributions
+    if "numpyro" not in sys.modules:
+        with warnings.catch_warnings():
+            warnings.filterwarnings(
+                "ignore", "IProgress not found"
+            )  # tqdm's, in a notebook without widgets: none is used
+            import numpyro
+    import numpyro.distributions
+
     return numpyro.distributions
 
 
