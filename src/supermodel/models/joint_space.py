@@ -25,6 +25,7 @@ class Site:
     shape: tuple[int, ...]
     size: int
     description: str = "joint prior"
+    alone: Any = None  # the prior by itself, where it depends on no other parameter and its family is known
 
     def _refuse(self, *_: Any) -> Any:
         raise PriorError(

@@ -426,9 +426,10 @@ def describe_numpyro(distribution: Any) -> str:
         name, is_vector = type(layer).__name__, bool(layer.event_shape)
         arguments = [getattr(layer, n) for n in getattr(layer, "arg_constraints", {}) if hasattr(layer, n)]
     suffix = f" × {shape if len(shape) > 1 else shape[0]}" if shape and not is_vector else ""
-    return f"{name}({', '.join(map(_short, arguments))}){suffix}"
+    return f"{name}({', '.join(map(short, arguments))}){suffix}"
 
 
-def _short(value: Any) -> str:
+def short(value: Any) -> str:
+    """A number, or the shape of an array."""
     array = np.asarray(value, float)
     return f"{float(array):g}" if array.ndim == 0 else "[" + "×".join(map(str, array.shape)) + "]"

@@ -67,7 +67,7 @@ class Comparison:
 
     def __post_init__(self):
         if not self.priors and self.models is not None:
-            object.__setattr__(self, "priors", {name: dict(model.priors) for name, model in self.models.items()})
+            object.__setattr__(self, "priors", {name: _alone(model.priors) for name, model in self.models.items()})
         if not self.formulas and self.models is not None:
             written = {name: getattr(model, "written", None) for name, model in self.models.items()}
             object.__setattr__(self, "formulas", {name: text for name, text in written.items() if text})
@@ -311,6 +311,11 @@ class Comparison:
     def to_anesthetic(self, model: str | None = None) -> Any:
         """Weighted anesthetic Samples of one model's posterior (the best by default)."""
         return export.to_anesthetic(self, model)
+
+
+def _alone(priors: Mapping[str, Any]) -> dict[str, Any]:
+    """Priors as densities of their own, also within a joint prior, where they are that: such a one can be changed alone."""
+    return {name: getattr(prior, "alone", None) or prior for name, prior in priors.items()}
 
 
 @dataclass(frozen=True, eq=False, repr=False)

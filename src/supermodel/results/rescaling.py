@@ -15,6 +15,7 @@ import numpy as np
 from supermodel.errors import PriorError
 from supermodel.jax_scope import in_float64
 from supermodel.models.families import Unsupported, member_of
+from supermodel.models.joint_space import Site
 from supermodel.models.priors import Bijected, Quantile, as_prior
 
 
@@ -36,9 +37,19 @@ def _rebuilt(name: str, prior: Any, scale: Any, shift: Any) -> Any:
 
 
 def _not_scalable(name: str, prior: Any) -> PriorError:
+    if isinstance(prior, Site):
+        return _bound(f"the prior of {name!r}, {prior.description},")
     return PriorError(
         f"the prior of {name!r}, {prior.description}, has no width that could be scaled in one obvious way. "
         "Say what to compare it with: sensitivity(..., replace=distribution) or replace={label: distribution, ...}."
+    )
+
+
+def _bound(what: str) -> PriorError:
+    return PriorError(
+        f"{what} belongs to a joint prior: it depends on other parameters, or its density is not known by itself, so that it "
+        "cannot be changed alone. Ask for the parameters that it depends on, or build the models with the other prior and compare "
+        "again."
     )
 
 
@@ -53,6 +64,8 @@ def log_density(prior: Any, values: np.ndarray) -> np.ndarray:
     if isinstance(prior, Quantile):
         u = jnp.asarray(np.array([np.asarray(prior.unconstrain(v)) for v in values]))
         return np.asarray(jax.jit(jax.vmap(lambda z: prior.log_density(z) - prior.log_jacobian(z)))(u))
+    if isinstance(prior, Site):
+        raise _bound(f"the prior {prior.description}")
     raise PriorError(
         f"the prior {getattr(prior, 'description', prior)!r} was read from a file and is known by its name only, so "
         "its density cannot be computed. Load with load(path, models={...}) to have the models back."

@@ -6,12 +6,14 @@ import numpy as np
 import numpyro
 import numpyro.distributions as dist
 import pytest
+import scipy.stats
 from numpyro.infer.util import potential_energy
 
 from supermodel.errors import SupermodelError
 from supermodel.models.adapters.from_log_density import measure_mass
 from supermodel.models.adapters.from_numpyro import from_numpyro
 from supermodel.models.joint_space import JointSpace
+from supermodel.results.rescaling import log_density, rescaled
 
 Y = np.array([0.3, -1.2, 2.2, 0.7])
 
@@ -90,6 +92,19 @@ def test_independent_sites_keep_priors_of_their_own():
         "a": "Normal(0, 1)",
         "b": "HalfNormal(2) × 3",
     }
+
+
+def test_sites_that_depend_on_no_other_can_be_changed_alone():
+    """Their priors are known by themselves also where others are nested in them; the others say why not."""
+    priors = from_numpyro(hierarchy, Y).priors
+    assert (priors["mu"].description, priors["tau"].description) == ("Normal(0, 2)", "HalfNormal(1.5)")
+    values = np.array([0.3, -1.0])
+    np.testing.assert_allclose(log_density(priors["mu"].alone, values), scipy.stats.norm.logpdf(values, 0, 2))
+    assert rescaled("mu", priors["mu"].alone, 3.0).description == "Normal(0, 6)"
+    assert priors["theta"].alone is None
+    for ask in (lambda p: rescaled("theta", p, 2.0), lambda p: log_density(p, values)):
+        with pytest.raises(SupermodelError, match="belongs to a joint prior.*compare again"):
+            ask(priors["theta"])
 
 
 def test_gradients_exist_and_compile():

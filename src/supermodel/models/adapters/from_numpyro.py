@@ -12,7 +12,7 @@ from supermodel.errors import ModelError, PriorError
 from supermodel.jax_scope import in_float64
 from supermodel.models.joint_space import JointSpace, Site
 from supermodel.models.model import Model, Observed
-from supermodel.models.priors import describe_numpyro
+from supermodel.models.priors import as_prior, describe_numpyro
 
 
 @in_float64
@@ -34,10 +34,11 @@ def from_numpyro(model: Callable[..., Any], *args: Any, **kwargs: Any) -> Model:
         ) from error
     latent = {name: site for name, site in sites.items() if site["type"] == "sample" and not site["is_observed"]}
     _check(sites, latent)
-    if _is_independent(model, args, kwargs, latent):
+    alone = _independent(model, args, kwargs, latent)
+    if alone == set(latent):
         found = Model({name: site["fn"] for name, site in latent.items()}, tracer.log_likelihood)
     else:
-        found = Model.from_space(_joint_space(tracer, latent), tracer.log_likelihood)
+        found = Model.from_space(_joint_space(tracer, latent, alone), tracer.log_likelihood)
     return found.with_observed(_observed(tracer, sites))
 
 
@@ -145,21 +146,21 @@ def _check_prior(name: str, site: Mapping[str, Any]) -> None:
         )
 
 
-def _is_independent(model: Any, args: tuple, kwargs: dict, latent: Mapping[str, Any]) -> bool:
-    """Whether no site's prior depends on another site: then each has a prior of its own."""
+def _independent(model: Any, args: tuple, kwargs: dict, latent: Mapping[str, Any]) -> set[str]:
+    """The sites whose prior depends on no other site: such a one has a prior of its own."""
     from numpyro.infer.inspect import get_dependencies
 
     try:
         depends = get_dependencies(model, args, kwargs)["prior_dependencies"]
     except Exception:  # a model that the tracker of dependencies cannot follow: the joint prior is right in any case
-        return False
-    return all(set(depends.get(name, {name: None, "?": None})) <= {name} for name in latent)
+        return set()
+    return {name for name in latent if set(depends.get(name, {name: None, "?": None})) <= {name}}
 
 
 # -- a joint prior --------------------------------------------------------------------------------------------------
 
 
-def _joint_space(tracer: _Tracer, latent: Mapping[str, Any]) -> JointSpace:
+def _joint_space(tracer: _Tracer, latent: Mapping[str, Any], alone: set[str]) -> JointSpace:
     """The support of a site may depend on other sites: its bijection is made anew at every point."""
     import jax
     import jax.numpy as jnp
@@ -171,7 +172,9 @@ def _joint_space(tracer: _Tracer, latent: Mapping[str, Any]) -> JointSpace:
         shapes[name] = tuple(biject_to(site["fn"].support).inverse_shape(shape))
         size = math.prod(shapes[name])
         slices[name] = slice(end, end + size)
-        priors[name] = Site(shape, size, f"{describe_numpyro(site['fn']).split('(')[0]}(…)")
+        own = as_prior(name, site["fn"]) if name in alone else None
+        described = own.description if own is not None else f"{describe_numpyro(site['fn']).split('(')[0]}(…)"
+        priors[name] = Site(shape, size, described, own)
         end += size
 
     def at(x):

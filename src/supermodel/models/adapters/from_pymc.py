@@ -11,8 +11,10 @@ import numpy as np
 
 from supermodel.errors import ModelError, PriorError
 from supermodel.jax_scope import in_float64
+from supermodel.models.adapters.pymc_priors import alone, described, kind
 from supermodel.models.joint_space import JointSpace, Site
 from supermodel.models.model import Model, Observed
+from supermodel.models.priors import Prior
 
 
 @in_float64
@@ -28,7 +30,13 @@ def from_pymc(model: Any) -> Model:
         raise ModelError(f"from_pymc needs a pymc.Model; got {type(model).__name__}.")
     _check(model)
     likelihood = _Likelihood(model)
-    return Model.from_space(_space(model), likelihood).with_observed(_observed(model, likelihood))
+    own = {v.name: alone(model, v) for v in model.free_RVs}
+    found = (
+        Model(own, likelihood)
+        if all(prior is not None for prior in own.values())
+        else Model.from_space(_space(model, own), likelihood)
+    )
+    return found.with_observed(_observed(model, likelihood))
 
 
 def _observed(model: Any, likelihood: _Likelihood) -> Observed:
@@ -54,21 +62,22 @@ def _check(model: Any) -> None:
             f"the PyMC variables {names} are discrete; parameters are sampled as continuous numbers. Sum the "
             "likelihood over their values (pm.Mixture), or make each value a model of its own."
         )
+    started = [v.name for v, value in model.rvs_to_initial_values.items() if value is not None]
+    if started:
+        raise ModelError(
+            f"the PyMC variables {started} have initial values, and PyMC cannot take such a model apart. Leave `initval` out: it "
+            "is for pm.sample, and nothing here starts from it."
+        )
     if not model.observed_RVs:
         raise ModelError(
             "the PyMC model has no observed variable, so nothing is its likelihood. Give one `observed=data`."
         )
     for variable in model.free_RVs:
-        kind = _kind(variable)
-        if kind in ("Flat", "HalfFlat"):
+        if kind(variable) in ("Flat", "HalfFlat"):
             raise PriorError(
-                f"the prior of the PyMC variable {variable.name!r} is {kind}, which cannot be normalised: the evidence "
+                f"the prior of the PyMC variable {variable.name!r} is {kind(variable)}, which cannot be normalised: the evidence "
                 "would be arbitrary. Use a proper prior, e.g. pm.Uniform with limits that you can defend."
             )
-
-
-def _kind(variable: Any) -> str:
-    return type(variable.owner.op).__name__.removesuffix("RV")
 
 
 class _Likelihood:
@@ -104,12 +113,14 @@ class _Likelihood:
 
 
 def _jax(inputs: list[Any], outputs: list[Any]) -> Any:
+    import jax
     from pymc.sampling.jax import get_jaxified_graph
 
-    return get_jaxified_graph(inputs=list(inputs), outputs=list(outputs))
+    with jax.ensure_compile_time_eval():  # constants of the graph are numbers, also where it is made while JAX traces
+        return get_jaxified_graph(inputs=list(inputs), outputs=list(outputs))
 
 
-def _space(model: Any) -> JointSpace:
+def _space(model: Any, own: Mapping[str, Prior | None]) -> JointSpace:
     import jax.numpy as jnp
     import pymc as pm
     import pytensor
@@ -119,7 +130,8 @@ def _space(model: Any) -> JointSpace:
     initial = model.initial_point()
     shapes = {v.name: np.shape(initial[value.name]) for v, value in zip(variables, values, strict=True)}
     seen = {v.name: np.shape(x) for v, x in zip(variables, pm.draw(variables, random_seed=0), strict=True)}
-    priors = {v.name: Site(tuple(seen[v.name]), math.prod(shapes[v.name]), f"{_kind(v)}(…)") for v in variables}
+    texts = {v.name: getattr(own[v.name], "description", None) or described(model, v) for v in variables}
+    priors = {n: Site(tuple(seen[n]), math.prod(shapes[n]), text, own[n]) for n, text in texts.items()}
     ends = np.cumsum([0] + [site.size for site in priors.values()])
     density = _jax(values, [model.logp(vars=variables, sum=True)])
     constrained = _jax(values, model.replace_rvs_by_values(variables))
