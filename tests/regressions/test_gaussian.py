@@ -94,6 +94,16 @@ def test_draws_have_the_moments_of_the_posterior():
     assert np.allclose(draws["f[a]"] + draws["f[b]"] + draws["f[c]"], 0)
 
 
+def test_any_part_of_the_draws_is_as_good_as_the_whole():
+    """The first and the second half have one mean, within 5 errors; and half the effects are those of the two-sided test."""
+    x = fit("y ~ x", made()).draws(20_000, np.random.default_rng(0))["x"]
+    first, second = x[:10_000], x[10_000:]
+    assert abs(first.mean() - second.mean()) < 5 * np.hypot(first.std(), second.std()) / 100
+    sample = made().y - 0.2
+    both, up = (sm.ttest(sample, alternative=side).draws("alternative")["delta"] for side in ("two-sided", "greater"))
+    assert abs(np.mean(both[both > 0]) - np.mean(up)) < 5 * np.hypot(np.std(both), np.std(up)) / np.sqrt(15_000)
+
+
 def test_shrunk_effects_lie_between_nothing_and_least_squares():
     table = made(200)
     draws = fit("y ~ x", table).draws(20_000, np.random.default_rng(0))

@@ -119,7 +119,8 @@ class GaussianFit:
         if self.intercept:
             mean = self.y.mean() + sigma / np.sqrt(len(self.y)) * rng.standard_normal(len(sigma))
             found["Intercept"] = mean - theta @ self.middle
-        return found | {"sigma": sigma}
+        order = rng.permutation(len(sigma))  # draws came node by node: a part of them shall be as good as the whole
+        return {name: values[order] for name, values in (found | {"sigma": sigma}).items()}
 
     def prior_draws(self, n: int, rng: np.random.Generator) -> dict[str, np.ndarray]:
         """Prior draws of every effect in units of sigma."""

@@ -36,7 +36,8 @@ class Restricted:
         over, null = self.log_bayes_factor, self.against_null
         return (
             f"{self.hypothesis}: ln B = {shown(over)} within {self.model} (B = {as_ratio(over.value)}), "
-            f"{shown(null)} against the null; P = {probability(self.posterior.value)}, before {probability(self.prior.value)}"
+            f"{shown(null)} against the null; its probability is {probability(self.posterior.value)} given the data, and was "
+            f"{probability(self.prior.value)}"
         )
 
     __repr__ = __str__

@@ -170,9 +170,11 @@ class Regression:
             share = {self.names[-1]: 1.0}
         counts = {name: int(round(DRAWS * p)) for name, p in share.items() if np.isfinite(p) and p * DRAWS >= 1}
         parts = {name: self.fits[name].draws(n, rng) for name, n in counts.items()}
-        total = sum(counts.values())
-        found = []
-        for label in dict.fromkeys(label for part in parts.values() for label in part):
+        total, found = sum(counts.values()), []
+        if not total:  # not even the probabilities are known
+            return []
+        of_models = [label for name in self.names for label in self.fits[name].labels]  # then sigma and its like
+        for label in dict.fromkeys([*of_models, *(label for part in parts.values() for label in part)]):
             if not groups and any(label.endswith(tail) for tail in self._of_groups):
                 continue
             some = [part[label] for part in parts.values() if label in part]

@@ -147,7 +147,7 @@ def about(result: Regression) -> str:
     """What was compared, in a line or two."""
     dropped = f" ({result.n_dropped} incomplete ones dropped)" if result.n_dropped else ""
     always = f"; every model has {' + '.join(result.always)}" if result.always else ""
-    family = "" if result.kind in ("correlation", "proportion", "t test") else f", {result.family}"
+    family = f", {result.family}" if result.kind in ("regression", "anova") else ""
     return f"{result.kind}: {result.formula}{family}, {result.n_rows} rows{dropped}, {len(result.names)} models{always}"
 
 
@@ -163,7 +163,7 @@ def text(result: Regression) -> str:
     if any(i.matched is not None for i in result.inclusion()) and len(result.names) > 2:
         blocks.append(_indented(inclusion_cells(result)))
     blocks.append(_indented(effect_cells(result)))
-    blocks += [f"  {h}" for h in result.hypotheses]
+    blocks += [textwrap.fill(str(h), WIDTH, initial_indent="  ", subsequent_indent="    ") for h in result.hypotheses]
     blocks.append(verdict(result))  # type: ignore[arg-type]
     blocks.append("\n".join(textwrap.wrap(f"{result.method}. Priors: {result.priors}.", WIDTH)))
     return "\n\n".join(blocks)
