@@ -33,6 +33,7 @@ class Goals:
     target_error: float = 0.1
     max_seconds: float | None = None
     max_evaluations: int | None = None
+    min_ess: float | None = None
 
 
 @dataclass
@@ -212,6 +213,13 @@ def test_numbers_are_short():
 
 
 # -- in a notebook ----------------------------------------------------------------------------------------------------
+
+
+def test_a_run_that_only_wants_more_draws_says_so_and_promises_no_time():
+    run = Run(error=0.05, goals=Goals(min_ess=400))
+    assert status(run, 60.0) == "ln B 4.91 ± 0.05 → 0.10 · posteriors → ESS 400 · 8.2k evals"
+    assert "left" in status(Run(error=0.2, goals=Goals(min_ess=400)), 60.0)
+    assert "ESS" not in status(Run(error=0.05, ended="target", goals=Goals(min_ess=400)), 60.0)
 
 
 class Cell:

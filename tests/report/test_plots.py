@@ -11,7 +11,7 @@ import numpyro.distributions as dist
 import pytest
 
 from made_result import made_result
-from supermodel.errors import DataError
+from supermodel.errors import DataError, SupermodelError
 from supermodel.estimation.estimate import Evidences
 from supermodel.report import plots
 from supermodel.report.posterior_plots import smoothed
@@ -184,3 +184,8 @@ def test_the_papers_chain_has_its_plots(is_discrete):
     result = dataclasses.replace(made_result(), edges=(), chain=record, settings={"method": "mixture"})
     assert "line" in words(plots.alpha(result)) and "Rao-Blackwell" in words(plots.trace(result))
     assert "17 crossings in 4 chains" in words(plots.crossings(result))
+
+
+def test_a_corner_of_a_name_that_does_not_exist_lists_those_that_do():
+    with pytest.raises(SupermodelError, match="has no parameter 'z'; its parameters are 'a', 'b'"):
+        plots.corner(made_result(0, {"line": "ab"}), "line", ["a", "z"])

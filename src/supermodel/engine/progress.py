@@ -181,7 +181,13 @@ def _answer(run: Watched) -> str:
     decimals = max(2, min(4, 1 - math.floor(math.log10(target)))) if target > 0 else 2
     if not math.isfinite(estimate.error):
         return f"{label} not known yet → {target:.{decimals}f}"
-    return f"{label} {estimate.value:.{decimals}f} ± {estimate.error:.{decimals}f} → {target:.{decimals}f}"
+    told = f"{label} {estimate.value:.{decimals}f} ± {estimate.error:.{decimals}f} → {target:.{decimals}f}"
+    return f"{told} · posteriors → ESS {run.goals.min_ess:.0f}" if _deepens(run, estimate) else told
+
+
+def _deepens(run: Watched, estimate: Estimate) -> bool:
+    """Whether ln B is known, and more draws are made for the posteriors: nobody knows how many it takes."""
+    return not run.ended and run.goals.min_ess is not None and estimate.error <= run.goals.target_error
 
 
 def _least_certain(evidences: Evidences) -> tuple[Estimate, str]:
@@ -209,10 +215,11 @@ def seconds_left(run: Any, now: float, pace: Pace | None = None) -> float:
     if not getattr(run, "is_weighed", True):
         left = min(spent / done, pace.each) * (expected(run) - run.evaluations) if run.evaluations else math.inf
     else:
-        error = _least_certain(run.evidences())[0].error
+        worst = _least_certain(run.evidences())[0]
+        error = worst.error
         drawn = sum(arm.edge.evaluations for arm in getattr(run, "arms", ())) or run.evaluations
         more = max((error / run.goals.target_error) ** 2 - 1.0, 0.0)
-        left = spent / done * drawn * more if math.isfinite(error) else math.inf
+        left = spent / done * drawn * more if math.isfinite(error) and not _deepens(run, worst) else math.inf
     if run.goals.max_seconds is not None:
         left = min(left, max(run.goals.max_seconds - spent, 0.0))
     most = run.goals.max_evaluations if meter is None else meter.limit

@@ -156,6 +156,8 @@ def corner(
     """One- and two-dimensional marginals of a model's posterior, inside the given Axes; contours hold 39% and 86%."""
     name = result.best if model is None else model
     post = result.posterior(name)
+    for parameter in parameters or ():
+        post.draws(parameter)  # refuses a name that does not exist
     wanted = [(p, i) for p, i in scalars(result.posteriors[name]) if parameters is None or p in parameters]
     chosen, left = wanted[:most], max(len(wanted) - most, 0)
     if not chosen:
