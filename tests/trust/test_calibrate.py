@@ -88,7 +88,7 @@ def test_a_small_study_end_to_end_with_an_executor():
 def test_a_bad_data_set_is_told_and_does_not_end_the_study():
     bad = {**SIMULATE, "nothing": lambda p, data, rng: np.full(8, np.nan)}
     found = sm.calibrate(MODELS, n=1, simulate=bad, target_error=0.3, progress=False)
-    assert len(found.failures) == 1 and found.failures[0].startswith("data from nothing: ModelError")
+    assert len(found.failures) == 1 and found.failures[0].startswith("data from nothing: DataError")
     assert found.truth.tolist() == ["signal"]
 
 

@@ -254,7 +254,7 @@ class Model:
         if not isinstance(data, Mapping) or "y" not in data:
             raise DataError(
                 'a model with `predict` and `noise` needs data with a column "y", e.g. data={"x": x, "y": y}; '
-                f"got {sorted(data) if isinstance(data, Mapping) else type(data).__name__}."
+                f"got {sorted(data) if isinstance(data, Mapping) else type(data).__name__}. Call the measured column so."
             )
         # A noise may take a fitted parameter by name (Gaussian("scatter")); columns go first.
         mean, known = self.prediction(values, data), {**values, **data}

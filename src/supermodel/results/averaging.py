@@ -15,6 +15,7 @@ import numpy as np
 from supermodel.errors import SupermodelError
 from supermodel.estimation.estimate import Estimate
 from supermodel.jax_scope import in_float64
+from supermodel.models.columns import as_columns
 
 if TYPE_CHECKING:
     from supermodel.results.comparison import Comparison
@@ -181,6 +182,7 @@ def predictions(
 def _data_at(data: Any, x: Any) -> Any:
     if x is None:
         return data
+    x = as_columns(x)  # a frame, or a dict with lists in it
     new = dict(x) if isinstance(x, Mapping) else {"x": np.asarray(x, float)}
     return {**data, **new} if isinstance(data, Mapping) else new
 

@@ -18,6 +18,7 @@ import numpy as np
 
 from supermodel.comparing import compare
 from supermodel.engine.progress import reporter
+from supermodel.engine.workers import pool_of
 from supermodel.errors import ModelError
 from supermodel.jax_scope import in_float64
 from supermodel.models.columns import received
@@ -148,8 +149,8 @@ def calibrate(
     """Simulate `n` data sets from each model, compare the models on each, and count.
 
     `simulate`: {model: function of (parameters, data, rng) that returns data like the real ones}; models written with
-    `predict` and Gaussian noise simulate themselves, with `data` for everything but y. `executor`: anything with
-    `submit` runs the comparisons side by side. `options` go to `compare`.
+    `predict` and Gaussian noise simulate themselves, with `data` for everything but y. `executor`: a number of
+    worker processes, or anything with `submit`, runs the comparisons side by side. `options` go to `compare`.
     """
     names = tuple(models)
     if len(names) < 2:
@@ -162,11 +163,10 @@ def calibrate(
             rng = np.random.default_rng([seed, k, i])
             tasks.append((name, simulator(_prior_draw(models[name], rng), data, rng), int(rng.integers(2**31))))
     one = partial(_one, models, options)
-    if executor is None:
-        answers = _watched((one(*task) for task in tasks), len(tasks), progress)
-    else:
-        futures = [executor.submit(one, *task) for task in tasks]
-        answers = _watched((future.result() for future in futures), len(tasks), progress)
+    with pool_of(executor) as pool:
+        futures = [] if pool is None else [pool.submit(one, *task) for task in tasks]
+        found = (future.result() for future in futures) if futures else (one(*task) for task in tasks)
+        answers = _watched(found, len(tasks), progress)
     done = [(task[0], answer) for task, answer in zip(tasks, answers, strict=True)]
     good = [(name, answer) for name, answer in done if not isinstance(answer, str)]
     evidences = np.array([a[0] for _, a in good]).reshape(len(good), len(names))

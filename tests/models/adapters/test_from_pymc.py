@@ -189,11 +189,3 @@ def test_sensitivity_to_widths_and_advice_that_works():
     with pytest.raises(SupermodelError, match="'nested', Normal.top, 1., belongs to a joint prior.*compare again"):
         result.sensitivity("nested", scales)
     assert isinstance(level(1.0, False).space, Space)
-
-
-def test_the_graph_of_each_datum_may_be_made_while_jax_traces():
-    import jax
-
-    ours = from_pymc(change(lambda a: None))
-    traced = jax.jit(lambda a: ours.log_densities({"a": a}, None)["y"])(0.3)
-    np.testing.assert_allclose(traced, ours.log_densities({"a": 0.3}, None)["y"], rtol=1e-6)

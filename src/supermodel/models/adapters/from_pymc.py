@@ -113,11 +113,9 @@ class _Likelihood:
 
 
 def _jax(inputs: list[Any], outputs: list[Any]) -> Any:
-    import jax
     from pymc.sampling.jax import get_jaxified_graph
 
-    with jax.ensure_compile_time_eval():  # constants of the graph are numbers, also where it is made while JAX traces
-        return get_jaxified_graph(inputs=list(inputs), outputs=list(outputs))
+    return get_jaxified_graph(inputs=list(inputs), outputs=list(outputs))
 
 
 def _space(model: Any, own: Mapping[str, Prior | None]) -> JointSpace:
