@@ -133,7 +133,9 @@ def test_nan_and_plus_infinity_are_refused_and_minus_infinity_is_not(rng):
 
 def test_a_mistake_in_plain_python_shows_itself(rng):
     joint = Joint("m", Model(NORMAL, lambda p: p["b"]))
-    with pytest.raises(ModelError, match=r"model 'm' raises KeyError: 'b' \(test_model.py, line \d+\) at a = ") as told:
+    with pytest.raises(
+        ModelError, match=r"model 'm' raises KeyError: 'b' \(test_model.py, line \d+; parameters are a\) at a = "
+    ) as told:
         joint.probe(rng)
     assert isinstance(told.value.__cause__, KeyError)
 
