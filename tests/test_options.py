@@ -33,7 +33,7 @@ EXAMPLES = {
     ),
     "max_evaluations": ("1e4", ["1e4"], 10_000, [0, -5, "many"]),
     "max_seconds": ("9", ["9"], 9.0, [0, "9", float("nan")]),
-    "min_ess": ("500", ["500"], 500.0, [0, "many", float("inf")]),
+    "min_ess": ("500", ["500"], 500.0, [0, "many", 1e5]),
     "explore": ('"quick"', ["quick"], "quick", ["hard", 3]),
     "on_error": ('"reject"', ["reject"], "reject", ["drop", 3]),
     "missing": ('"drop"', ["drop"], "drop", ["reject", 3]),

@@ -83,6 +83,10 @@ def _count(value: Any) -> float:
     return int(number) if math.isfinite(number) else number
 
 
+def _draws(value: Any) -> float:
+    return _such(_positive(value), value <= 50_000)
+
+
 def _seed(value: Any) -> int:
     return _such(int(value), int(_number(value)) == value and 0 <= value < 2**32)
 
@@ -145,7 +149,7 @@ OPTIONS = (
            "how likely each model was before", not_a_flag=IN_FILE),
     Option("max_evaluations", None, "a number from 1 up", _count, "stop after so many likelihood calls", ("N",), float),
     Option("max_seconds", None, "a positive number", _positive, "stop after this time with what is known", ("S",), float),
-    Option("min_ess", None, "a positive number", _finite,
+    Option("min_ess", None, "a positive number up to 50 000 (no more draws are handed out)", _draws,
            "effective draws that every parameter of every posterior must have", ("N",), float),
     Option("explore", "auto", f"one of {', '.join(EFFORTS)}", one_of(*EFFORTS),
            "how hard to look for every mode: " + ", ".join(EFFORTS), ("EFFORT",)),

@@ -274,5 +274,5 @@ def test_as_many_effective_draws_as_were_asked_for(tmp_path):
     again = sm.compare(models, min_ess=600, **options)
     np.testing.assert_array_equal(again.evidences.values, deep.evidences.values)
     # One that cannot pay for them says so.
-    short = sm.compare(models, min_ess=1e5, max_evaluations=deep.evaluations["likelihood"], **options)
+    short = sm.compare(models, min_ess=5e4, max_evaluations=deep.evaluations["likelihood"], **options)
     assert "short_posterior" in [reason.code for reason in short.verdict.reasons]

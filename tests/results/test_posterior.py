@@ -43,6 +43,20 @@ def test_weights_and_repeats_both_cost_draws(rng):
     assert made(free).short is False and made(slow).short
 
 
+def test_a_long_run_is_thinned_and_nothing_is_said_of_what_never_moves(rng):
+    long = made(rng.standard_normal((16, 8192)))
+    assert long.equal_rows.shape == (4, 16_384) and np.all(np.diff(long.equal_rows, axis=1) > 0)
+    assert 0.9 < long.worst_ess / 65_536 < 1.1
+    fixed = dataclasses.replace(
+        made(rng.standard_normal((16, 50))), parameters={"c": np.ones(800), "x": rng.standard_normal(800)}
+    )
+    assert (
+        np.isnan(fixed.ess("c"))
+        and fixed.worst_ess == float(fixed.ess("x"))
+        and fixed.worst_rhat == float(fixed.rhat("x"))
+    )
+
+
 def test_vectors_have_a_size_for_each_number(rng):
     posterior = dataclasses.replace(
         made(rng.standard_normal((16, 50))), parameters={"v": rng.standard_normal((800, 2, 3))}

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from supermodel.results.summary import Summary
 
 CHAINS = 4  # that draws are handed out in: R-hat below 1.01 and 400 effective draws are a standard for four chains
+MOST = 65_536  # equally weighted draws
 ENOUGH, CONVERGED = 400.0, 1.01
 STANDARD = (
     f"An ESS below {ENOUGH:.0f} or an R-hat above {CONVERGED} is below the usual standard for quantiles: min_ess={ENOUGH:.0f} "
@@ -75,15 +76,17 @@ class ModelPosterior:
         """(chains, draws): indices of equally weighted draws, in four chains of which each holds several walkers.
 
         Within each chain by systematic resampling, in the order of the draws; all in one where a chain has hardly any weight.
+        Of more than 65 536 draws every so many-th is taken: more say nothing new, and ranking them takes seconds.
         """
         walkers = self.n_chains
         chains = CHAINS if walkers % CHAINS == 0 else walkers
         weights = self.weights.reshape(chains, -1)
         totals, n = weights.sum(axis=1), weights.shape[1]
         if chains == 1 or not np.all(totals >= 0.1 / chains):
-            return self.rows(len(self.weights))[None, :]
+            return self.rows(min(len(self.weights), MOST))[None, :]
         below = np.cumsum(weights, axis=1) / totals[:, None]
-        points = (np.arange(n) + 0.5) / n
+        kept = min(n, MOST // chains)
+        points = (np.arange(kept) + 0.5) / kept
         return np.stack([c * n + np.minimum(np.searchsorted(below[c], points), n - 1) for c in range(chains)])
 
     @cached_property
@@ -115,12 +118,12 @@ class ModelPosterior:
     @property
     def worst_ess(self) -> float:
         """The least ESS of all parameters; NaN if there are none."""
-        return min((c.ess for c in self.convergence.values()), default=np.nan)
+        return min((c.ess for c in self.convergence.values() if c.ess == c.ess), default=np.nan)
 
     @property
     def worst_rhat(self) -> float:
         """The largest R-hat of all parameters; NaN if there are none."""
-        return max((c.rhat for c in self.convergence.values()), default=np.nan)
+        return max((c.rhat for c in self.convergence.values() if c.rhat == c.rhat), default=np.nan)
 
     @property
     def short(self) -> bool:
