@@ -104,9 +104,8 @@ def test_a_likelihood_that_hangs_on_an_executor_costs_no_answer(stop):
 
 def test_a_number_of_worker_processes_gives_the_bits_of_none():
     alone = sm.evidence(model(sound), **OPTIONS)
-    for n in (1, 2):
-        shared = sm.evidence(model(sound), executor=n, **OPTIONS)
-        assert (shared.value, shared.error, shared.evaluations) == (alone.value, alone.error, alone.evaluations)
+    shared = sm.evidence(model(sound), executor=2, **OPTIONS)
+    assert (shared.value, shared.error, shared.evaluations) == (alone.value, alone.error, alone.evaluations)
 
 
 @pytest.mark.parametrize("likelihood", [lambda p: sound(p), functools.partial(sound_with, threading.Lock())])

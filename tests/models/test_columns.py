@@ -52,6 +52,17 @@ def test_every_form_gives_the_same_columns_and_the_same_likelihood():
         assert line().log_likelihood({"b": 1.1}, data) == expected, label
 
 
+def test_a_dataset_of_several_axes_is_a_long_table():
+    xr = pytest.importorskip("xarray")
+    y = np.arange(6.0).reshape(2, 3)
+    data = xr.Dataset(
+        {"y": (("site", "t"), y), "depth": ("site", [5.0, 7.0])}, coords={"site": ["a", "b"], "t": [1, 2, 3]}
+    )
+    columns = as_columns(data)
+    assert columns["y"].tolist() == y.ravel().tolist() and columns["t"].tolist() == [1, 2, 3] * 2
+    assert columns["site"].tolist() == ["a"] * 3 + ["b"] * 3 and columns["depth"].tolist() == [5.0] * 3 + [7.0] * 3
+
+
 def test_compare_takes_a_frame_and_gives_the_bits_of_the_dict(tmp_path):
     pd = pytest.importorskip("pandas")
     models = {

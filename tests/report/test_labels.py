@@ -47,6 +47,12 @@ def test_they_are_on_axes_as_formulas_that_can_be_set(labelled):
         assert ax.get_xlabel() == shown
         ax.figure.canvas.draw()
     assert plots.averaged(labelled, "b").get_xlabel() == "slope [km/s]"
+    assert (
+        labelled.sensitivity("a", [0.5, 1, 2])
+        .plot()
+        .get_xlabel()
+        .startswith(r"width of the prior of $\alpha$ [$M_{\odot}$]")
+    )
     plots.corner(labelled, "line").figure.canvas.draw()
     plt.close("all")
 

@@ -9,6 +9,7 @@ from matplotlib.axes import Axes
 from matplotlib.colors import LinearSegmentedColormap
 
 from supermodel.estimation.estimate import Estimate
+from supermodel.report.labels import set_labels
 from supermodel.report.numbers import shown
 from supermodel.report.record_plots import alpha
 from supermodel.report.scales import scale as chosen_scale
@@ -27,6 +28,7 @@ from supermodel.report.style import (
     stamp,
     width_of,
 )
+from supermodel.report.tables import Tex
 
 if TYPE_CHECKING:
     from supermodel.results.comparison import Comparison
@@ -178,7 +180,9 @@ def sensitivity(found: Sensitivity, scale: Any = "trotta", *, ax: Axes) -> Axes:
         ax.set_xticks(nice, [f"×{t:g}" for t in nice])
         ax.minorticks_off()
     who = "" if len(found.models) == 1 else f" (in {len(found.models)} models)"
-    ax.set_xlabel(f"{'width' if found.kind == 'scale' else 'shift'} of the prior of {found.parameter}{who}")
+    what = f"{'width' if found.kind == 'scale' else 'shift'} of the prior of "
+    name = found.label or Tex(found.parameter, found.parameter)
+    set_labels(ax, x=Tex(f"{what}{name}{who}", f"{what}{name.tex}{who}"), most=80)
     ax.set_ylabel(f"ln B({shortened(found.first, 16)} : {shortened(found.second, 16)})")
     ax.set_title("Prior sensitivity, no new likelihood calls")
     stamp(ax, found.level)

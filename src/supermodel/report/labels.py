@@ -61,7 +61,7 @@ def _letter(found: re.Match[str]) -> str:
 
 def on_axis(label: Tex, most: int = 40) -> dict[str, Any]:
     """`set_xlabel(**...)`: the label as a formula where matplotlib can set it, as plain text where not."""
-    if "$" in label.tex and _can_be_set(label.tex):
+    if re.search(r"(?<!\\)\$", label.tex) and _can_be_set(label.tex):
         return {"text": label.tex, "parse_math": True}
     return {"text": label if len(label) <= most else label[: most - 1] + "…", "parse_math": False}
 

@@ -23,6 +23,7 @@ from supermodel.models.priors import as_prior
 from supermodel.report.numbers import shown
 from supermodel.report.scales import SIGMAS, Scale
 from supermodel.report.scales import scale as chosen_scale
+from supermodel.report.tables import Tex
 from supermodel.results.rescaling import has_edges, is_cut_off, log_density, log_density_of_rescaled, rescaled
 from supermodel.results.reweighting import HEAVY, reweighted
 from supermodel.results.words import default_pair
@@ -60,6 +61,7 @@ class Sensitivity:
     is_cut_off: np.ndarray  # (n,): the posterior leans on an edge that moves outwards
     original: Estimate  # with the priors of the run
     level: str  # of the run's verdict
+    label: Tex | None = None  # of the parameter, for the axis
 
     @property
     def is_reliable(self) -> np.ndarray:
@@ -188,7 +190,7 @@ def sensitivity(
     values, errors, k, left = (np.array(column) for column in columns)
     return Sensitivity(
         parameter, kind, grid, labels, first, second, changed, values, errors, k, left, cut,
-        result.log_bayes_factor(first, second), result.verdict.level,
+        result.log_bayes_factor(first, second), result.verdict.level, result.name_of(parameter),
     )  # fmt: skip
 
 
