@@ -120,6 +120,34 @@ def test_many_groups_and_an_empty_cell():
     assert np.all(np.isfinite(result.evidences.values))
 
 
+def test_more_columns_than_rows_is_no_trouble_for_groups():
+    """Every row its own cell of f x g, nearly: the effects of groups are shrunk, and the answer is a number."""
+    table = made(20)
+    result = sm.anova("y ~ f + (f | g)", table)
+    assert sum(b.size for b in result.fits["f"].blocks) > len(table)
+    assert result.verdict.level == "ok" and abs(result.log_bayes_factor().value) < 5
+
+
+def test_a_response_of_nothing_but_groups_is_an_answer_or_a_verdict():
+    table = made(40)
+    table["y"] = table.g.map({g: float(i) for i, g in enumerate("pqrstuvw")}) + 1e-5 * table.z
+    result = sm.regression("y ~ x + (1 | g)", table)
+    assert result.verdict.level in ("caution", "fail") or result.log_bayes_factor().value > 50
+
+
+@pytest.mark.parametrize(
+    "formula", ["y ~ x + (1 | g)", "y ~ x * f + (f | g)", "y ~ f + (x | g) + (1 | h:f)", "y ~ 0 + x + (x | g)"]
+)
+def test_groups_taken_out_one_by_one_leave_the_same(formula):
+    parsed, table = parse(formula), made(60)
+    blocks = Design.of(parsed, table).blocks(parsed.terms, RSCALES)
+    found = GaussianFit(table.y.to_numpy(), blocks, parsed.intercept)
+    log_g = np.random.default_rng(0).normal(0, 2, (50, len(blocks)))
+    wanted = found._log_bayes_factor_in_full(log_g)
+    assert np.allclose(found._eliminated.log_bayes_factor_at(log_g), wanted, atol=1e-9)
+    assert np.std(wanted) > 0.1
+
+
 @pytest.mark.slow
 def test_the_engine_finds_the_closed_form():
     """Proper stand-ins for the Jeffreys priors change nothing: the same ln B from the engine, within 5 errors."""

@@ -36,6 +36,7 @@ class Block:
     kind: str
     columns: Columns
     rscale: float
+    groups: np.ndarray | None = None  # of a group-level term: the group of each row
     unit: float = 1.0  # what a standard deviation of its coefficients is multiplied by to be told in the user's units
 
     @property

@@ -62,6 +62,9 @@ class Design:
         covariates = [c for c in (self.components[name] for name in term.components) if isinstance(c, Covariate)]
         return float(np.prod([1 / np.sqrt(np.mean(c.values**2)) for c in covariates])) if term.group else 1.0
 
+    def _groups(self, term: Term) -> np.ndarray | None:
+        return self.grouping[term.group].codes if term.group else None
+
     def blocks(
         self, model: Sequence[Term], rscales: Mapping[str, float], own: Collection[str] = ()
     ) -> tuple[Block, ...]:
@@ -70,7 +73,14 @@ class Design:
         shared = [term for term, kind in kinds.items() if kind == "continuous" and term.name not in own]
         alone = [term for term in kinds if term not in shared]
         blocks = [
-            Block(t.name, kinds[t], self.columns(t), rscales.get(t.name, rscales[kinds[t]]), self._unit(t))
+            Block(
+                t.name,
+                kinds[t],
+                self.columns(t),
+                rscales.get(t.name, rscales[kinds[t]]),
+                self._groups(t),
+                self._unit(t),
+            )
             for t in alone
         ]
         if shared:

@@ -17,13 +17,22 @@ from functools import cached_property
 import numpy as np
 from scipy.special import stdtr
 
+from supermodel.errors import DataError
 from supermodel.estimation.estimate import Estimate
 from supermodel.regressions.blocks import Block
+from supermodel.regressions.elimination import CHUNK, Elimination
 from supermodel.regressions.integral import Integral, integrate
 
 LOG_ROOT_2PI = 0.5 * np.log(2 * np.pi)
 HUGE = 30.0  # of ln g: beyond, rounding is all that is left of a rank-deficient block
-CHUNK = 4e6  # numbers in a batch of matrices
+FEWEST_NODES = 1000  # of g among the draws, where a factor of all columns takes long
+
+
+def _factor_or_nan(matrix: np.ndarray) -> np.ndarray:
+    try:
+        return np.linalg.cholesky(matrix)
+    except np.linalg.LinAlgError:
+        return np.full_like(matrix, np.nan)
 
 
 class GaussianFit:
@@ -35,11 +44,21 @@ class GaussianFit:
         inner = y - y.mean() if intercept else y
         self.norm = float(np.linalg.norm(inner))
         x = np.hstack([np.empty((len(y), 0)), *(b.columns.values for b in blocks)])
-        self.middle = x.mean(axis=0)
+        self.middle, self._unit_y = x.mean(axis=0), inner / self.norm
         both = np.column_stack([x - self.middle if intercept else x, inner / self.norm])
         self._products = both.T @ both
         self._block_of = np.repeat(np.arange(len(blocks)), [b.size for b in blocks])
         self._rscales = np.array([b.rscale for b in blocks])
+        self._check_noise(both[:, :-1], both[:, -1])
+
+    def _check_noise(self, x: np.ndarray, y: np.ndarray) -> None:
+        """Refuse a perfect fit by fewer columns than rows: without noise every Bayes factor is infinite."""
+        if x.shape[1] < self.dof and np.linalg.norm(y - x @ np.linalg.lstsq(x, y)[0]) < 1e-7:
+            names = " + ".join(block.name for block in self.blocks)
+            raise DataError(
+                f"{names} fits the response perfectly in all {len(y)} rows: there is no noise to weigh effects against, and the "
+                "Bayes factor is infinite. Is the response made of these columns?"
+            )
 
     # -- the evidence -----------------------------------------------------------------------------------------------
 
@@ -54,8 +73,31 @@ class GaussianFit:
 
     def log_bayes_factor_at(self, log_g: np.ndarray) -> np.ndarray:
         """ln B given g: (m, blocks) to (m,)."""
+        if len(self.blocks) > 1 and any(b.groups is not None for b in self.blocks):
+            try:
+                return self._eliminated.log_bayes_factor_at(log_g)
+            except np.linalg.LinAlgError:  # rounding somewhere: below, point by point
+                pass
+        return self._log_bayes_factor_in_full(log_g)
+
+    @cached_property
+    def _eliminated(self) -> Elimination:
+        return Elimination(self._unit_y, self.blocks, self.intercept)
+
+    def _log_bayes_factor_in_full(self, log_g: np.ndarray) -> np.ndarray:
+        if len(self.blocks) == 1:  # in the axes of X'X, each g is a handful of sums
+            eigenvalues, along = self._axes
+            shrunk = 1.0 + np.exp(log_g) * eigenvalues
+            left = 1.0 - np.sum(np.exp(log_g) * along**2 / shrunk, axis=1)
+            return -0.5 * np.log(shrunk).sum(axis=1) - 0.5 * self.dof * np.log(np.maximum(left, 1e-300))
         log_diagonal = np.log(np.diagonal(self._factor(log_g), axis1=1, axis2=2))
         return -log_diagonal[:, :-1].sum(axis=1) - self.dof * log_diagonal[:, -1]
+
+    @cached_property
+    def _axes(self) -> tuple[np.ndarray, np.ndarray]:
+        """The eigenvalues of X'X, and X'y along its axes."""
+        eigenvalues, axes = np.linalg.eigh(self._products[:-1, :-1])
+        return np.maximum(eigenvalues, 0.0), axes.T @ self._products[:-1, -1]
 
     def _log_joint(self, log_g: np.ndarray) -> np.ndarray:
         """ln B(g) and the density of ln g under the inverse gamma prior."""
@@ -63,16 +105,20 @@ class GaussianFit:
         inside = np.all((log_g < HUGE) & (log_g > -HUGE), axis=1)
         prior = np.log(self._rscales) - LOG_ROOT_2PI - 0.5 * log_g - 0.5 * self._rscales**2 * np.exp(-log_g)
         batch = max(int(CHUNK / len(self._products) ** 2), 1)
-        for some in np.array_split(np.flatnonzero(inside), max(inside.sum() // batch, 1)):
+        places = np.flatnonzero(inside)
+        for some in (places[i : i + batch] for i in range(0, len(places), batch)):
             result[some] = self.log_bayes_factor_at(log_g[some]) + prior[some].sum(axis=1)
-        return result
+        return np.where(np.isnan(result), -np.inf, result)
 
     def _factor(self, log_g: np.ndarray) -> np.ndarray:
         scale = np.column_stack([np.exp(0.5 * log_g)[:, self._block_of], np.ones(len(log_g))])
         matrices = scale[:, :, None] * self._products * scale[:, None, :]
         p = len(self._block_of)
         matrices[:, np.arange(p), np.arange(p)] += 1.0
-        return np.linalg.cholesky(matrices)
+        try:
+            return np.linalg.cholesky(matrices)
+        except np.linalg.LinAlgError:  # somewhere rounding has left nothing of the noise: only there is no answer
+            return np.stack([_factor_or_nan(matrix) for matrix in matrices])
 
     # -- the posterior ----------------------------------------------------------------------------------------------
 
@@ -91,14 +137,18 @@ class GaussianFit:
             row, column = row + r.shape[0], column + r.shape[1]
         return result
 
+    @property
+    def effective_size(self) -> int:
+        """The most values of g among the draws: where columns are many, each takes long."""
+        return max(FEWEST_NODES, int(2e8 / (1 + len(self._block_of)) ** 3))
+
     def draws(self, n: int, rng: np.random.Generator) -> dict[str, np.ndarray]:
         """Posterior draws of every effect, of the group-level standard deviations, the intercept and sigma."""
         if not self.blocks:
             sigma = self.norm / np.sqrt(rng.chisquare(self.dof, n))
             return self._with_mean({}, np.zeros((n, 0)), sigma, rng)
-        chosen, counts = np.unique(
-            rng.choice(len(self.integral.weights), n, p=self.integral.weights), return_counts=True
-        )
+        nodes = rng.choice(len(self.integral.weights), min(n, self.effective_size), p=self.integral.weights)
+        chosen, counts = np.unique(np.resize(nodes, n), return_counts=True)
         log_g = self.integral.points[chosen]
         scale = np.exp(0.5 * log_g)[:, self._block_of]
         factor = self._factor(log_g)

@@ -87,7 +87,7 @@ def restrict(hypothesis: str, name: str, fit: Any, unrestricted: Estimate, seed:
         posterior, prior = Estimate(fit.probability_positive(contrasts[0]), 0.0), Estimate(0.5, 0.0)
     else:
         rng = np.random.default_rng(seed)
-        posterior = _share(holds(contrasts, fit.draws(DRAWS, rng)), getattr(fit, "effective_size", DRAWS))
+        posterior = _share(holds(contrasts, fit.draws(DRAWS, rng)), min(getattr(fit, "effective_size", DRAWS), DRAWS))
         prior = _share(holds(contrasts, fit.prior_draws(DRAWS, rng)), DRAWS)
     with np.errstate(divide="ignore"):
         value = float(np.log(posterior.value) - np.log(prior.value))

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from supermodel.errors import SupermodelError
 from supermodel.regressions.formula import Formula, FormulaError, Term, parse
 
-MOST_MODELS = 50_000
+MOST_MODELS = 2**13
 
 
 def marginal_models(terms: Sequence[Term]) -> list[tuple[Term, ...]]:
