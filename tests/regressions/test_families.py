@@ -4,6 +4,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from scipy import stats
+from scipy.special import gammaln
 
 import supermodel as sm
 from supermodel.regressions.blocks import RSCALES
@@ -169,3 +170,42 @@ def test_the_engine_finds_the_grids_bayes_factor(family):
     allowed = 5 * found.error + 0.01
     assert result.verdict.is_reliable and abs(found.value - wanted) < allowed
     assert abs(found.value + np.log(2) - wanted) > allowed
+
+
+# -- groups -----------------------------------------------------------------------------------------------------------
+
+
+def grouped_log_evidence(with_x):
+    """ln Z of poisson counts in four groups: their effects by Gauss-Hermite's rule in each group, the rest by a grid."""
+    data = made("poisson")
+    y, unit, codes = data.y.to_numpy(float), (X - X.mean()) / np.std(X), np.repeat(np.arange(4), N // 4)
+    nodes, weights = np.polynomial.hermite_e.hermegauss(40)
+    centre = np.log(y.sum() + 0.5) - np.log(N)
+    intercept = axis(stats.norm(centre, 10), centre - 6, centre + 6, 90)
+    effect = axis(stats.cauchy(0, RSCALES["continuous"]), -1.5, 2.5, 60) if with_x else (np.zeros(1), np.zeros(1))
+    total = []
+    for w, mass in zip(*axis(stats.halfnorm(), 0.0, 5.0, 60), strict=True):
+        eta = intercept[0][:, None, None, None] + effect[0][:, None, None] * unit[:, None] + nodes / w
+        log_density = y[:, None] * eta - np.exp(np.minimum(eta, 50.0)) - gammaln(y + 1)[:, None]
+        inner = np.stack(
+            [log_density[:, :, codes == g].sum(axis=2) for g in range(4)]
+        )  # (group, intercept, effect, node)
+        each = np.logaddexp.reduce(inner + np.log(weights / weights.sum()), axis=-1).sum(axis=0)
+        total.append(np.logaddexp.reduce((each + intercept[1][:, None] + effect[1] + mass).ravel()))
+    return np.logaddexp.reduce(total)
+
+
+@pytest.mark.slow
+def test_the_engine_finds_the_bayes_factor_with_groups():
+    wanted = grouped_log_evidence(True) - grouped_log_evidence(False)
+    result = sm.regression("y ~ x + (1 | g)", made("poisson"), family="poisson", target_error=0.05)
+    found = result.log_bayes_factor("x", "1")
+    assert result.verdict.is_reliable and abs(found.value - wanted) < 5 * found.error + 0.01
+    absolute = result.comparison.log_evidence("1")  # not the ratio alone
+    assert abs(absolute.value - grouped_log_evidence(False)) < 5 * absolute.error + 0.05
+
+
+def test_the_verdict_of_the_engine_travels_along():
+    result = sm.regression("y ~ x", made("bernoulli"), family="bernoulli", max_evaluations=60)
+    assert result.verdict.level == "fail" and result.verdict.reasons == result.comparison.verdict.reasons
+    assert "[FAIL]" in str(result) and "do not use" in str(result) and "nothing can be concluded" in result.sentence()

@@ -139,6 +139,18 @@ def against_the_mean(formula, data):
     ).log_bayes_factor
 
 
+def test_groups_are_tested_like_other_terms():
+    """Against the mean alone: the subjects, and the days among them; a slope by subject needs both of its parts."""
+    wanted = {v["model"]: v for v in values("lm", "sleepstudy")}
+    found = sm.regression("Reaction ~ Days + (Days | Subject)", table("sleepstudy"), test_groups=True)
+    both = "Days + (1 | Subject)"
+    assert found.names == ("1", "Days", "(1 | Subject)", both, f"{both} + (Days | Subject)")
+    agree(found.log_bayes_factor("(1 | Subject)", "1"), wanted["Subject"])
+    agree(found.log_bayes_factor(both, "1"), wanted["Days + Subject"])
+    assert found.best == f"{both} + (Days | Subject)"
+    assert {i.term: i for i in found.inclusion()}["(Days | Subject)"].matched.value > 10
+
+
 @pytest.mark.parametrize(("data", "response"), [("attitude", "rating"), ("mtcars", "mpg")])
 def test_all_models_of_many_covariates(data, response):
     found, wanted = sm.regression(f"{response} ~ .", table(data)), values("regression", data)

@@ -37,8 +37,9 @@ class Design:
                     f"without an intercept ('0 +' or '- 1') the factor {name!r} has no mean from which its levels could "
                     "deviate. Leave the intercept in; the effects of all levels are told all the same."
                 )
-        grouping = {term.group: _grouping(term, formula, table) for term in formula.groups}
-        for term in formula.groups:
+        grouped = [term for term in (*formula.terms, *formula.groups) if term.group]
+        grouping = {term.group: _grouping(term, formula, table) for term in grouped}
+        for term in grouped:
             if set(term.components) & set(term.group):
                 raise FormulaError(f"the group-level term {term.name} has the same column on both sides of '|'.")
         return cls(formula.terms, formula.groups, found, grouping, formula.intercept)

@@ -7,7 +7,7 @@ cannot run anything else.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from types import SimpleNamespace
 from typing import Any
 
@@ -36,6 +36,11 @@ class Term:
     group: tuple[str, ...] = ()
 
     @property
+    def columns(self) -> frozenset[str]:
+        """All that it is made of; a term whose columns are some of these is a part of it."""
+        return frozenset((*self.components, *self.group))
+
+    @property
     def name(self) -> str:
         inner = ":".join(self.components)
         return f"({inner or '1'} | {':'.join(self.group)})" if self.group else inner
@@ -52,6 +57,10 @@ class Formula:
     intercept: bool
     offsets: tuple[str, ...]
     components: dict[str, Any]
+
+    def with_groups_as_terms(self) -> Formula:
+        """The same, with group-level terms among those that a model may lack."""
+        return replace(self, terms=(*self.terms, *self.groups), groups=())
 
     @property
     def columns(self) -> tuple[str, ...]:

@@ -39,7 +39,7 @@ def inclusions(
     found = []
     for term in dict.fromkeys(t for terms in models.values() for t in terms):
         has = np.array([term in s for s in sets])
-        wider = {t for s in sets for t in s if set(term.components) < set(t.components)}
+        wider = {t for s in sets for t in s if term.columns < t.columns}
         places = {s: i for i, s in enumerate(sets)}
         pairs = [
             (i, places[s - {term}]) for i, s in enumerate(sets) if term in s and not s & wider and s - {term} in places

@@ -34,6 +34,7 @@ def regression(
     priors: Mapping[str, Any] | None = None,
     prior_odds: Mapping[str, float] | None = None,
     hypothesis: str | Sequence[str] = (),
+    test_groups: bool = False,
     missing: str = "raise",
     seed: int = 0,
     **options: Any,
@@ -49,10 +50,23 @@ def regression(
     `priors`: distributions for a term ("wt", in units of the response per unit of wt), "Intercept", "sigma" and the like, or
     "(1 | group)", the standard deviation of a group-level term. All models are then weighed by the engine.
     `hypothesis`: orders to be tested, as `"a > b > c"`; see `Regression.hypothesis`.
+    `test_groups`: group-level terms are tested like all others, and the null is the mean alone.
     `missing`: "raise", or "drop" to leave out rows with missing values. `options` are those of `compare`.
     """
     return _regression(
-        formula, data, "regression", family, models, rscale, priors, prior_odds, hypothesis, missing, seed, options
+        formula,
+        data,
+        "regression",
+        family,
+        models,
+        rscale,
+        priors,
+        prior_odds,
+        hypothesis,
+        test_groups,
+        missing,
+        seed,
+        options,
     )
 
 
@@ -64,6 +78,7 @@ def anova(
     rscale: float | str | Mapping[str, float | str] | None = None,
     prior_odds: Mapping[str, float] | None = None,
     hypothesis: str | Sequence[str] = (),
+    test_groups: bool = False,
     missing: str = "raise",
     seed: int = 0,
 ) -> Regression:
@@ -72,17 +87,18 @@ def anova(
     `anova("score ~ a * b + (1 | subject)", data)`: subjects are in all models, as `whichRandom` of R's BayesFactor has it.
     """
     return _regression(
-        formula, data, "anova", "gaussian", models, rscale, None, prior_odds, hypothesis, missing, seed, {}
+        formula, data, "anova", "gaussian", models, rscale, None, prior_odds, hypothesis, test_groups, missing, seed, {}
     )
 
 
 def _regression(
     text: str, data: Any, kind: str, family: str, models: Any, rscale: Any, priors: Mapping[str, Any] | None,
-    prior_odds: Mapping[str, float] | None, hypothesis: str | Sequence[str], missing: str, seed: int,
+    prior_odds: Mapping[str, float] | None, hypothesis: str | Sequence[str], test_groups: bool, missing: str, seed: int,
     options: dict[str, Any],
 ) -> Regression:  # fmt: skip
     table = as_table(data)
     formula, family = parse(_spelled_out(text, table.columns)), as_family(family)
+    formula = formula.with_groups_as_terms() if test_groups else formula
     table, dropped = checked_columns(table, formula.columns, missing)
     response = as_response(formula, table, family)
     design = Design.of(formula, table, as_factors=kind == "anova")
@@ -95,7 +111,8 @@ def _regression(
         check_own(own, [term.name for term in (*formula.terms, *formula.groups)], family, response)
     if len(named) < 2:
         raise SupermodelError(
-            f"the formula {formula.text!r} has no model but the null: name a term to the right of '~'."
+            f"the formula {formula.text!r} has no model but the null: name a term to the right of '~'; a group-level one is "
+            "in all models unless test_groups=True."
         )
     odds = checked_odds(prior_odds or dict.fromkeys(named, 1.0), tuple(named))
 

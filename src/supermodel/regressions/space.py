@@ -17,9 +17,9 @@ def marginal_models(terms: Sequence[Term]) -> list[tuple[Term, ...]]:
     >>> [" + ".join(t.name for t in model) or "1" for model in marginal_models([a, b, ab])]
     ['1', 'a', 'b', 'a + b', 'a + b + a:b']
     """
-    parts = {t: {s for s in terms if s != t and set(s.components) < set(t.components)} for t in terms}
+    parts = {t: {s for s in terms if s.columns < t.columns} for t in terms}
     found: list[tuple[Term, ...]] = [()]
-    for term in sorted(terms, key=lambda t: len(t.components)):  # parts come before the whole
+    for term in sorted(terms, key=lambda t: len(t.columns)):  # parts come before the whole
         found += [(*model, term) for model in found if parts[term] <= set(model)]
         if len(found) > MOST_MODELS:
             raise SupermodelError(
@@ -37,12 +37,15 @@ def named_models(models: Sequence[str], formula: Formula) -> list[tuple[Term, ..
     found: list[tuple[Term, ...]] = [()]
     for text in models:
         given = parse(text if "~" in str(text) else f"{formula.response_name} ~ {text}")
-        known = {frozenset(term.components): term for term in formula.terms}
-        for term in given.terms:
-            if frozenset(term.components) not in known:
+        known = {(frozenset(term.components), term.group): term for term in formula.terms}
+        wanted = [
+            term for term in (*given.terms, *given.groups) if term not in formula.groups
+        ]  # those are in all models
+        for term in wanted:
+            if (frozenset(term.components), term.group) not in known:
                 names = ", ".join(t.name for t in formula.terms)
                 raise FormulaError(f"the model {text!r} has the term {term.name!r}; the formula's terms are {names}.")
-        model = {known[frozenset(term.components)] for term in given.terms}
+        model = {known[frozenset(term.components), term.group] for term in wanted}
         kept = tuple(term for term in formula.terms if term in model)
         if kept not in found:
             found.append(kept)

@@ -27,6 +27,8 @@ def add_arguments(sub: argparse.ArgumentParser) -> None:
     """The arguments of the command, without those that all commands have."""
     sub.add_argument("formula", metavar="FORMULA", help="as in R, e.g. 'mpg ~ wt * hp' or 'y ~ x + (1 | group)'")
     sub.add_argument("data", type=Path, metavar="TABLE", help="a CSV or Parquet file whose columns the formula names")
+    text = "group-level terms are tested like all others"
+    sub.add_argument("--test-groups", action="store_true", default=None, help=text)
     sub.add_argument("--anova", action="store_true", help="every column, numbers as well, is a factor")
     sub.add_argument(
         "--models", nargs="+", metavar="MODEL", help="right-hand sides, e.g. '1' 'wt' 'wt + hp' (default: all)"
@@ -40,7 +42,9 @@ def asked(args: argparse.Namespace, options: dict[str, Any]) -> Regression:
     """The regression of a command line."""
     from supermodel.regressions.regress import anova, regression
 
-    given: dict[str, Any] = {name: value for name in (*FLAGS, "models") if (value := getattr(args, name)) is not None}
+    given: dict[str, Any] = {
+        name: value for name in (*FLAGS, "models", "test_groups") if (value := getattr(args, name)) is not None
+    }
     if "rscale" in given:
         given["rscale"] = _number(given["rscale"])
     if not args.anova:
@@ -63,6 +67,7 @@ def check(spec: RegressionSpec, as_json: bool) -> int:
     from supermodel.regressions.space import marginal_models, name_of, named_models
 
     formula, chosen = parse(spec.formula), spec.arguments.get("models", "all")
+    formula = formula.with_groups_as_terms() if spec.arguments.get("test_groups") else formula
     sets = marginal_models(formula.terms) if chosen == "all" else named_models(chosen, formula)
     found = {"kind": spec.kind, "formula": formula.text, "data": str(spec.data), "models": [name_of(s) for s in sets]}
     print(json.dumps(found) if as_json else "\n".join(f"{key}: {value}" for key, value in found.items()))

@@ -26,7 +26,19 @@ from supermodel.spec.source import Source, confined, text_of
 if TYPE_CHECKING:
     from supermodel.regressions.result import Regression
 
-KEYS = ("formula", "data", "kind", "family", "models", "rscale", "priors", "prior_odds", "hypothesis", "missing")
+KEYS = (
+    "formula",
+    "data",
+    "kind",
+    "family",
+    "models",
+    "rscale",
+    "priors",
+    "prior_odds",
+    "hypothesis",
+    "test_groups",
+    "missing",
+)
 KINDS = ("regression", "anova")
 
 
