@@ -223,6 +223,18 @@ def test_the_sides_of_every_test_average_to_both():
         assert np.isclose(both, np.logaddexp(up, down) - np.log(2), atol=1e-7)
 
 
+def test_the_unlikely_side_keeps_its_digits():
+    """A shift of the sample mirrors the test: B_less(x) = B_greater(-x), also where P(less) is 1e-9."""
+    x = np.linspace(0.5, 3.5, 14)
+    less, more = (
+        sm.ttest(x, alternative="less").log_bayes_factor(),
+        sm.ttest(-x, alternative="greater").log_bayes_factor(),
+    )
+    assert np.isclose(less.value, more.value, atol=1e-6) and less.value < -2
+    down, up = sm.proportion(60, 64, alternative="less"), sm.proportion(4, 64, alternative="greater")
+    assert np.isclose(down.log_bayes_factor().value, up.log_bayes_factor().value, atol=1e-6)
+
+
 BAD_TESTS = {
     "three groups": (lambda: sm.ttest([1.0, 2, 3, 4], group=list("abca")), "two groups; there are 3"),
     "pairs": (lambda: sm.ttest([1.0, 2, 3], [1.0, 2], paired=True), "two samples of one size"),

@@ -203,8 +203,8 @@ class _TTest:
     def log_bayes_factor(self) -> Estimate:
         return self.inner.log_bayes_factor
 
-    def share_above(self) -> float:
-        return self.inner.probability_positive({self.label: 1.0})
+    def share(self, side: int) -> float:
+        return self.inner.probability_positive({self.label: float(side)})
 
     def draws(self, n: int, rng: np.random.Generator) -> dict[str, np.ndarray]:
         found = self.inner.draws(n, rng)
@@ -236,11 +236,11 @@ class _OneNumber:
     def log_bayes_factor(self) -> Estimate:
         return Estimate(self.integral.log_value, self.integral.error)
 
-    def share_above(self) -> float:
-        """P(z > null | data): the integral over z = null + e^v."""
-        above = integrate(lambda v: self.log_joint(self.null + np.exp(v[:, 0])) + v[:, 0],
-                          np.array([np.log(max(abs(self.start - self.null), 0.01))]))  # fmt: skip
-        return float(np.exp(above.log_value - self.integral.log_value))
+    def share(self, side: int) -> float:
+        """P(z on this side of the null | data): the integral over z = null ± e^v."""
+        half = integrate(lambda v: self.log_joint(self.null + side * np.exp(v[:, 0])) + v[:, 0],
+                         np.array([np.log(max(abs(self.start - self.null), 0.01))]))  # fmt: skip
+        return float(np.exp(half.log_value - self.integral.log_value))
 
     def draws(self, n: int, rng: np.random.Generator) -> dict[str, np.ndarray]:
         """By the inverse of the distribution function between nodes."""
@@ -265,9 +265,9 @@ class _OneSided:
 
     @property
     def log_bayes_factor(self) -> Estimate:
-        above, two_sided = self.inner.share_above(), self.inner.log_bayes_factor
-        share = min(max(above if self.side > 0 else 1 - above, 1e-300), 1.0)
-        return Estimate(two_sided.value + float(np.log(2 * share)), two_sided.error)
+        two_sided, share = self.inner.log_bayes_factor, min(max(self.inner.share(self.side), 1e-300), 1.0)
+        # Nodes without weight are left out of integrals: a share below 1e-12 is no more than that.
+        return Estimate(two_sided.value + float(np.log(2 * share)), float(np.hypot(two_sided.error, 1e-13 / share)))
 
     def draws(self, n: int, rng: np.random.Generator) -> dict[str, np.ndarray]:
         """Draws of the two-sided model on this side, with repetitions where they are few."""

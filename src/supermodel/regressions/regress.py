@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from supermodel.comparing import compare
@@ -128,9 +129,8 @@ def _regression(
         return found(design, response, named, scaled, own, common, {"seed": seed, **options})
 
     result = fitted(1.0)
-    for text in (hypothesis,) if isinstance(hypothesis, str) else hypothesis:
-        object.__setattr__(result, "hypotheses", (*result.hypotheses, result.hypothesis(text)))
-    return result
+    asked = (hypothesis,) if isinstance(hypothesis, str) else hypothesis
+    return replace(result, hypotheses=tuple(result.hypothesis(text) for text in asked))
 
 
 def _by_quadrature(design, response, named, rscales, own, common, options) -> Regression:

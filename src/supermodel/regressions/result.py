@@ -136,8 +136,7 @@ class Regression:
         if first is None:
             first = self.best if len(self.names) > 2 else self.names[-1]
         second = self.null if second is None else second
-        if first == second:
-            self.evidences.index(first)
+        if self._known(first) == second:
             return Estimate(0.0, 0.0)
         return self.evidences.log_bayes_factor(first, second)
 
@@ -155,12 +154,15 @@ class Regression:
         odds = {name: self.prior_odds[name] for name in self.evidences.names}
         return inclusions({name: self.models[name] for name in self.evidences.names}, self.evidences, odds)
 
+    def _known(self, name: str) -> str:
+        self.evidences.index(name)  # or the sentence with the names that there are
+        return name
+
     # -- effects ----------------------------------------------------------------------------------------------------
 
     def draws(self, model: str | None = None, n: int = DRAWS) -> dict[str, np.ndarray]:
         """Posterior draws of the effects of one model (the best by default)."""
-        name = self.best if model is None else model
-        self.evidences.index(name)
+        name = self.best if model is None else self._known(model)
         return self.fits[name].draws(n, np.random.default_rng(self.seed))
 
     def effects(self, groups: bool = False) -> list[Effect]:
@@ -191,21 +193,11 @@ class Regression:
 
     def hypothesis(self, text: str, model: str | None = None) -> Restricted:
         """An order, as `"a > b > c"` or `"x < 0"`, against the same model without it; in the best model that has the names."""
-        problem: SupermodelError | None = None
-        for name in self.ranking if model is None else (model,):
-            self.evidences.index(name)
-            try:
-                read(text, self.fits[name].labels)
-            except SupermodelError as error:
-                rich = len(self.models[name])
-                if problem is None or rich >= getattr(
-                    problem, "terms", 0
-                ):  # the sentence of the fullest model says most
-                    problem = error
-                    problem.terms = rich  # type: ignore[attr-defined]
-                continue
-            return restrict(text, name, self.fits[name], self.log_bayes_factor(name, self.null), self.seed)
-        raise problem if problem is not None else SupermodelError(f"no model has the effects of {text!r}.")
+        names = self.ranking if model is None else (self._known(model),)
+        fullest = max(names, key=lambda name: len(self.fits[name].labels))
+        needed = {label for contrast in read(text, self.fits[fullest].labels) for label in contrast}
+        name = next(name for name in names if needed <= set(self.fits[name].labels))
+        return restrict(text, name, self.fits[name], self.log_bayes_factor(name, self.null), self.seed)
 
     def sensitivity(self, parameter: str = "rscale", scales: Sequence[float] = SCALES) -> Robustness:
         """ln B against the null if all scales of the default priors were `scales` times what they are."""
