@@ -70,7 +70,7 @@ def test_the_likelihood_is_scipys(family):
     many = {name: np.asarray(v, float)[None] for name, v in values.items()}
     effects = {name: float(v[0]) for name, v in found.effects(many).items()}
     eta = effects["Intercept"] + effects["x"] * (data.x - data.x.mean())
-    eta = eta + data.f.map(lambda level: effects[f"f[{level}]"]) + data.g.map(lambda level: effects[f"g[{level}]"])
+    eta = eta + data.f.map(lambda level: effects[f"f[{level}]"]) + data.g.map(lambda level: effects[f"1 | g[{level}]"])
     wanted = log_density(family, data.y, eta, tuple(aux.values())).sum()
     model = found.model
     assert np.isclose(float(model.log_likelihood(values, {"y": found.response.y})), wanted, rtol=1e-5)
@@ -87,7 +87,7 @@ def test_priors_of_the_users_own_are_in_the_users_units():
     many = {"Intercept": [0.0], "sigma": [1.0], "x": [0.7], "f.1": [0.2], "f.2": [0.1], "w (1 | g)": [1.0],
             "z (1 | g)": np.zeros((1, 4)), "sd(x | g)": [0.3], "z(x | g)": np.ones((1, 4))}  # fmt: skip
     effects = found.effects({name: np.asarray(v, float) for name, v in many.items()})
-    assert effects["x"] == 0.7 and effects["sd(x | g)"] == 0.3 and np.isclose(effects["x:g[a]"], 0.3)
+    assert effects["x"] == 0.7 and effects["sd(x | g)"] == 0.3 and np.isclose(effects["x | g[a]"], 0.3)
     assert found.model.priors["x"].description.startswith("Normal(0, 5")
 
 

@@ -118,6 +118,18 @@ def test_plots_and_report(cars, tmp_path):
     )
 
 
+def test_effects_of_groups_are_told_when_asked_and_are_no_hypotheses():
+    """A factor may be a group too, and levels of both may have one name: nothing is hidden or mixed up."""
+    puzzles = pd.read_csv(DATA / "puzzles.csv").assign(
+        ID=lambda t: t.ID.str[1:], shape=lambda t: t["shape"].map({"round": "1", "square": "2"})
+    )
+    result = sm.regression("RT ~ shape + (1 | ID)", puzzles, hypothesis="1 > 2", test_groups=True)
+    few, many = ([e.label for e in result.effects(groups)] for groups in (False, True))
+    assert few == ["shape[1]", "shape[2]", "sd(1 | ID)", "Intercept", "sigma"]
+    assert len(many) == len(few) + 12 and "1 | ID[12]" in many
+    assert result.effects()[2].probability > 0.99 and result.hypotheses[0].posterior.value > 0.9
+
+
 def test_missing_rows_are_told_or_dropped():
     holes = CARS.assign(wt=CARS.wt.where(CARS.index != 6))
     with pytest.raises(sm.SupermodelError, match=r"'wt', row 6 \(counted from 0\), is nan: 1 of 32 rows"):

@@ -55,8 +55,11 @@ class Design:
         parts = [of_effect(self.components[name]) for name in term.components]
         if not term.group:
             return reduce(Columns.times, parts)
-        found, unit = reduce(Columns.times, [*parts, of_group(self.grouping[term.group])]), self._unit(term)
-        return Columns(found.values * unit, found.labels, found.readout * unit)
+        groups = of_group(self.grouping[term.group])
+        found, unit = reduce(Columns.times, [*parts, groups]), self._unit(term)
+        effects = reduce(Columns.times, parts).labels if parts else ("1",)
+        labels = tuple(f"{effect} | {group}" for effect in effects for group in groups.labels)
+        return Columns(found.values * unit, labels, found.readout * unit)
 
     def _unit(self, term: Term) -> float:
         """1 / sd of the covariates of a group-level term: slopes that vary by group then have no unit of their own."""

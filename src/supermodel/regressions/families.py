@@ -178,7 +178,8 @@ class EngineFit:
 
     @property
     def labels(self) -> tuple[str, ...]:
-        return tuple(label for part in self.regressor.parts for label in part.block.columns.labels)
+        blocks = [part.block for part in self.regressor.parts if part.block.kind != "random"]
+        return tuple(label for block in blocks for label in block.columns.labels)
 
     @property
     def effective_size(self) -> float:

@@ -151,7 +151,11 @@ def evaluate(part: Any, table: pd.DataFrame) -> Any:
     from formulae.environment import Environment
     from formulae.transforms import TRANSFORMS
 
-    functions = MATHS | {"np": SimpleNamespace(**MATHS)} | {name: TRANSFORMS[name] for name in OF_FORMULAE}
+    functions = (
+        MATHS
+        | {"np": SimpleNamespace(**MATHS)}
+        | {name: TRANSFORMS[name] for name in OF_FORMULAE if name in TRANSFORMS}
+    )
     try:
         with np.errstate(all="ignore"):
             return part.call.eval(table, Environment([functions]))

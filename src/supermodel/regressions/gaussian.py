@@ -124,6 +124,11 @@ class GaussianFit:
 
     @property
     def labels(self) -> tuple[str, ...]:
+        """The effects on the mean, without those of single groups."""
+        return tuple(label for b in self.blocks if b.kind != "random" for label in b.columns.labels)
+
+    @property
+    def _all_labels(self) -> tuple[str, ...]:
         return tuple(label for b in self.blocks for label in b.columns.labels)
 
     @property
@@ -159,7 +164,7 @@ class GaussianFit:
             noise = rng.standard_normal((len(self._block_of), b - a))
             inner = self.norm * factor[i, -1, :-1, None] + sigma[a:b] * noise
             theta[a:b] = (scale[i][:, None] * np.linalg.solve(factor[i, :-1, :-1].T, inner)).T
-        found = dict(zip(self.labels, (theta @ self._readout.T).T, strict=True))
+        found = dict(zip(self._all_labels, (theta @ self._readout.T).T, strict=True))
         for k, block in enumerate(self.blocks):
             if block.kind == "random":
                 found[f"sd{block.name}"] = block.unit * np.repeat(np.exp(0.5 * log_g[:, k]), counts) * sigma
@@ -176,11 +181,11 @@ class GaussianFit:
         """Prior draws of every effect in units of sigma."""
         root_g = self._rscales / np.abs(rng.standard_normal((n, len(self.blocks))))
         theta = root_g[:, self._block_of] * rng.standard_normal((n, len(self._block_of)))
-        return dict(zip(self.labels, (theta @ self._readout.T).T, strict=True))
+        return dict(zip(self._all_labels, (theta @ self._readout.T).T, strict=True))
 
     def probability_positive(self, contrast: dict[str, float]) -> float:
         """P(sum of c_i effect_i > 0 | y), exactly: given g it is Student's t with n - 1 degrees of freedom."""
-        c = np.array([contrast.get(label, 0.0) for label in self.labels]) @ self._readout
+        c = np.array([contrast.get(label, 0.0) for label in self._all_labels]) @ self._readout
         factor = self._factor(self.integral.points)
         scaled = c * np.exp(0.5 * self.integral.points)[:, self._block_of]
         v = np.linalg.solve(factor[:, :-1, :-1], scaled[:, :, None])[:, :, 0]

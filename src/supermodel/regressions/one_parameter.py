@@ -353,7 +353,7 @@ def _result(kind, said, family, n, dropped, fitted, priors, effect, alternative)
         return Regression(
             formula=said, kind=kind, family=family, n_rows=n, n_dropped=dropped, fits=fits, verdict=judged(fits),
             models={"null": (), "alternative": (Term((effect,)),)}, prior_odds={"null": 0.5, "alternative": 0.5},
-            method=METHOD, priors=words if factor == 1 else f"{words} × {factor:g}", refit=made, details={"effect": effect},
+            method=METHOD, priors=words if factor == 1 else f"{words} × {factor:g}", refit=made, tested=effect,
         )  # fmt: skip
 
     return made(1.0)

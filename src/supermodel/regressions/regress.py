@@ -124,7 +124,6 @@ def _regression(
             "formula": formula.text, "kind": kind, "family": family, "n_rows": len(table), "n_dropped": dropped,
             "models": named, "prior_odds": odds, "priors": _said(design, scaled, own, family), "seed": seed,
             "always": tuple(term.name for term in formula.groups), "refit": fitted,
-            "details": {"group_labels": _group_labels(design)},
         }  # fmt: skip
         return found(design, response, named, scaled, own, common, {"seed": seed, **options})
 
@@ -181,10 +180,6 @@ def _spelled_out(text: str, columns: Any) -> str:
     others = [f"`{c}`" if not str(c).isidentifier() else str(c) for c in columns if str(c) not in (left.strip(), right)]
     used = set(re.findall(r"\w+", right))
     return f"{left}~" + re.sub(r"(?<![\w.])\.(?![\w.])", " + ".join(c for c in others if c not in used), right, count=1)
-
-
-def _group_labels(design: Design) -> tuple[str, ...]:
-    return tuple(f"{factor.name}[{level}]" for factor in design.grouping.values() for level in factor.levels)
 
 
 def _said(design: Design, rscales: Mapping[str, float], own: Mapping[str, Any], family: str) -> str:

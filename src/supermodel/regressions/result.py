@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Protocol
 
@@ -98,7 +98,7 @@ class Regression:
     comparison: Comparison | None = None  # of the engine, with its posteriors and record
     hypotheses: tuple[Restricted, ...] = ()
     seed: int = 0
-    details: dict[str, Any] = field(default_factory=dict)
+    tested: str = ""  # of a test of one number: its name
 
     # -- the numbers ------------------------------------------------------------------------------------------------
 
@@ -168,7 +168,7 @@ class Regression:
     def effects(self, groups: bool = False) -> list[Effect]:
         """Every effect averaged over the models (of a t test and its like: under the alternative); `groups` adds each group's."""
         rng, share = np.random.default_rng(self.seed), self.probabilities
-        if "effect" in self.details:  # a test of one number, which under the null is no zero but a value of its own
+        if self.tested:  # under the null it is no zero but a value of its own
             share = {self.names[-1]: 1.0}
         counts = {name: int(round(DRAWS * p)) for name, p in share.items() if np.isfinite(p) and p * DRAWS >= 1}
         parts = {name: self.fits[name].draws(n, rng) for name, n in counts.items()}
@@ -177,19 +177,15 @@ class Regression:
             return []
         of_models = [label for name in self.names for label in self.fits[name].labels]  # then sigma and its like
         for label in dict.fromkeys([*of_models, *(label for part in parts.values() for label in part)]):
-            if not groups and any(label.endswith(tail) for tail in self._of_groups):
+            if not groups and " | " in label and not label.startswith("sd("):
                 continue
             some = [part[label] for part in parts.values() if label in part]
             values = np.concatenate([*some, np.zeros(total - sum(map(len, some)))])
             low, high = weighted_quantiles(values, np.full(total, 1 / total), (0.025, 0.975))
-            has = [name for name in share if label in self.fits[name].labels]  # what is no effect is in all of them
-            probability = min(sum(share[name] for name in has), 1.0) if has else 1.0
+            has = [name for name in share if label in self.fits[name].labels]
+            probability = min(sum(share[name] for name in has), 1.0) if has else sum(map(len, some)) / total
             found.append(Effect(label, probability, values.mean(), values.std(), float(low), float(high)))
         return found
-
-    @property
-    def _of_groups(self) -> tuple[str, ...]:
-        return tuple(self.details.get("group_labels", ()))
 
     def hypothesis(self, text: str, model: str | None = None) -> Restricted:
         """An order, as `"a > b > c"` or `"x < 0"`, against the same model without it; in the best model that has the names."""

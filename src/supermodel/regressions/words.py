@@ -120,11 +120,10 @@ def apa(result: Regression) -> str:
         other = result.ranking[1]
     parts.append(f"gave {_bf(result.log_bayes_factor(other, result.null))} for {other} against {result.null}")
     effects = {e.label: e for e in result.effects()}
-    main = result.details.get("effect")
-    if main in effects:
-        draws = result.draws(result.names[-1])[main]
+    if result.tested in effects:
+        draws = result.draws(result.names[-1])[result.tested]
         low, middle, high = np.quantile(draws, (0.025, 0.5, 0.975))
-        parts.append(f"median {main} = {middle:.2f}, 95% CI [{low:.2f}, {high:.2f}]")
+        parts.append(f"median {result.tested} = {middle:.2f}, 95% CI [{low:.2f}, {high:.2f}]")
     if len(result.names) > 2:
         found = [
             f"{i.term}: {_bf(i.log_bayes_factor, 'incl')}" for i in result.inclusion() if i.log_bayes_factor is not None

@@ -8,7 +8,7 @@ import numpy as np
 from matplotlib.axes import Axes
 
 from supermodel.estimation.estimate import Estimate
-from supermodel.report.numbers import shown
+from supermodel.report.numbers import probability, shown
 from supermodel.report.style import FAINT, INK, PALETTE, end_labels, interval, label, plot, shortened, stamp
 
 if TYPE_CHECKING:
@@ -57,7 +57,7 @@ def effects(result: Regression, *, ax: Axes) -> Axes:
     """Effects averaged over the models: mean, ± 1 and ± 2 standard deviations."""
     others = {"Intercept", "sigma", "nu", "overdispersion"}
     found = [e for e in result.effects() if e.label not in others and not e.label.startswith("sd(")][:MOST]
-    rows = [(f"{e.label} ({e.probability:.0%})", Estimate(e.mean, e.sd), PALETTE[2]) for e in found]
+    rows = [(f"{e.label} ({probability(e.probability)})", Estimate(e.mean, e.sd), PALETTE[2]) for e in found]
     _rows(ax, rows, "effect, averaged over models (probability that there is one)", said=False)
     stamp(ax, result.verdict.level)
     return ax
