@@ -5,8 +5,10 @@ How a page is run is said, and done, in `docs/hooks/renew.py`, which also makes 
 
 import doctest
 import importlib
+import os
 import re
 import subprocess
+import sys
 import tomllib
 from pathlib import Path
 
@@ -78,6 +80,38 @@ def test_every_page_is_in_the_navigation():
     navigation = (ROOT / "mkdocs.yml").read_text()
     pages = [str(p.relative_to(ROOT / "docs")) for p in (ROOT / "docs").rglob("*.md")]
     assert [page for page in pages if page not in navigation] == []
+
+
+# The site: nothing from elsewhere, found by search from disk, printed output in its box.
+LOADED = re.compile(
+    r"<(?:script|img|iframe|link(?! rel=\"canonical\"))\b[^>]*?\b(?:src|href)=\"?(\w+:)?//", re.IGNORECASE
+)
+BOX = 120  # characters of code or of a printed table that fit at a width of 1280 px; `docs/stylesheets/page.css`
+
+
+def test_the_site_asks_nobody_for_fonts_or_scripts():
+    text = (ROOT / "mkdocs.yml").read_text()
+    assert re.search(r"^  font: false$", text, re.MULTILINE)
+    assert re.search(r"^  - search\b", text, re.MULTILINE) and re.search(r"^  - offline\b", text, re.MULTILINE)
+    shim = re.search(r"polyfills: \[(\S*iframe-worker\S*)\]", text)[1]  # without it `offline` asks elsewhere for one
+    assert (ROOT / "docs" / shim).exists()
+
+
+@pytest.mark.slow
+def test_the_built_site_loads_nothing_from_elsewhere(tmp_path):
+    pytest.importorskip("material")
+    built = [sys.executable, "-m", "mkdocs", "build", "--strict", "--quiet", "--site-dir", str(tmp_path)]
+    subprocess.run(built, cwd=ROOT, check=True, timeout=300, env={**os.environ, "NO_MKDOCS_2_WARNING": "1"})
+    pages = {page.relative_to(tmp_path): page.read_text() for page in tmp_path.rglob("*.html")}
+    assert len(pages) > 30 and (tmp_path / "search" / "search_index.js").exists()
+    assert [str(page) for page, text in pages.items() if LOADED.search(text)] == []
+    assert LOADED.search('<script src="https:' + '//example.org/shim">') and LOADED.search("<img src=//example.org/x>")
+
+
+@pytest.mark.parametrize("document", DOCUMENTS, ids=name)
+def test_code_fits_its_box(document):
+    code = [block for block in blocks(document.read_text()) if block.language != "text"]  # there, long lines are broken
+    assert [(b.line, line) for b in code for line in b.code.splitlines() if len(line) > BOX] == []
 
 
 PATH_IN_TEXT = re.compile(r"`((?:[\w.]+/)*[\w.]+\.(?:py|md|toml|txt)|(?:[\w.]+/)+)`")
