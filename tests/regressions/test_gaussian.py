@@ -70,6 +70,22 @@ def test_two_gs_by_a_plain_grid():
     assert abs(np.log(total)) < found.log_bayes_factor.error + 1e-6
 
 
+def test_three_factors_that_are_nearly_one():
+    """Each of them explains the data: a posterior of g with three arms. Simpson's rule on 71^3 points, and 5 stated errors."""
+    rng = np.random.default_rng(2)
+    f = rng.integers(0, 3, 60)
+    twins = {name: np.where(rng.random(60) < 0.02, rng.integers(0, 3, 60), f).astype(str) for name in "hk"}
+    table = pd.DataFrame({"y": rng.normal(size=60) + 6.0 * f, "f": f.astype(str), **twins})
+    found = fit("y ~ f + h + k", table)
+    u = np.linspace(-7.0, 14.0, 71)
+    points = np.stack(np.meshgrid(u, u, u, indexing="ij"), axis=-1).reshape(-1, 3)
+    values = np.exp(found._log_joint(points) - found.log_bayes_factor.value).reshape(71, 71, 71)
+    for _ in range(3):
+        values = scipy_integrate.simpson(values, x=u)
+    assert abs(np.log(values)) < 5 * found.log_bayes_factor.error
+    assert found.log_bayes_factor.error < 0.05
+
+
 def test_units_order_and_names_of_levels_do_not_matter():
     table = made()
     formula = "y ~ x * f + (1 | g)"
