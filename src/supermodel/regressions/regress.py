@@ -23,6 +23,7 @@ from supermodel.results.odds import checked_odds
 BY_QUADRATURE = "Closed form given g, quadrature over ln g with the error that it finds in itself"
 BY_ENGINE = "By the engine, which samples supermodels"
 MOST_BY_ENGINE = 64
+Rscale = float | str | Mapping[str, float | str] | None
 
 
 def regression(
@@ -31,7 +32,7 @@ def regression(
     *,
     family: str = "gaussian",
     models: str | Sequence[str] = "all",
-    rscale: float | str | Mapping[str, float | str] | None = None,
+    rscale: Rscale = None,
     priors: Mapping[str, Any] | None = None,
     prior_odds: Mapping[str, float] | None = None,
     hypothesis: str | Sequence[str] = (),
@@ -54,35 +55,15 @@ def regression(
     `test_groups`: group-level terms are tested like all others, and the null is the mean alone.
     `missing`: "raise", or "drop" to leave out rows with missing values. `options` are those of `compare`.
     """
-    return _regression(
-        formula,
-        data,
-        "regression",
-        family,
-        models,
-        rscale,
-        priors,
-        prior_odds,
-        hypothesis,
-        test_groups,
-        missing,
-        seed,
-        options,
-    )
+    return _regression(formula, data, "regression", family, models, rscale, priors, prior_odds, hypothesis, test_groups, missing,
+                       seed, options)  # fmt: skip
 
 
 def anova(
-    formula: str,
-    data: Any,
-    *,
-    models: str | Sequence[str] = "all",
-    rscale: float | str | Mapping[str, float | str] | None = None,
-    prior_odds: Mapping[str, float] | None = None,
-    hypothesis: str | Sequence[str] = (),
-    test_groups: bool = False,
-    missing: str = "raise",
-    seed: int = 0,
-) -> Regression:
+    formula: str, data: Any, *, models: str | Sequence[str] = "all", rscale: Rscale = None,
+    prior_odds: Mapping[str, float] | None = None, hypothesis: str | Sequence[str] = (), test_groups: bool = False,
+    missing: str = "raise", seed: int = 0,
+) -> Regression:  # fmt: skip
     """Analysis of variance: `regression` in which every column, numbers as well, is a factor.
 
     `anova("score ~ a * b + (1 | subject)", data)`: subjects are in all models, as `whichRandom` of R's BayesFactor has it.
