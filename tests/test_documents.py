@@ -61,6 +61,7 @@ def name(path: Path) -> str:
 def test_examples_run(document, tmp_path):
     done = run(document, tmp_path)
     assert done.returncode == 0, done.stderr[-4000:]
+    assert renew.stale(document.read_text(), renew.outputs(done.stdout)) == []  # the rule stands in renew.py
 
 
 @pytest.mark.parametrize("document", DOCUMENTS, ids=name)
@@ -70,6 +71,7 @@ def test_toml_blocks_parse_and_links_lead_somewhere(document):
         if block.language == "toml" and block.reason is None:
             tomllib.loads(block.code)
     assert broken_links(document, text) == []
+    assert renew.unexplained(text) == []
 
 
 def test_readme_holds_an_example_that_is_run():
@@ -216,6 +218,52 @@ def test_printed_results_are_made_anew_in_their_place(tmp_path, capsys):
     assert renew.main([str(page)]) == 0
     assert page.read_text() == wanted  # the seconds and what was not run stay
     assert renew.main(["--check", str(page)]) == 0
+
+
+SHOWN = "  line    22.215 ± 0.018   0.9906  ▁▂▄ ▆█  478  10 001 likelihood calls in 6.1 s, B = 2.4 × 10^10"
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "is_true"),
+    [
+        ("22.215 ± 0.018", "22.31 ± 0.02", True),  # 3.5 joint errors
+        ("22.215 ± 0.018", "22.33 ± 0.02", False),  # 4.3
+        ("± 0.018", "± 0.035", True),
+        ("± 0.018", "± 0.038", False),
+        ("± 0.018", "", False),
+        ("6.1 s", "2 min 3 s", True),
+        ("▁▂▄ ▆█", "▁▂▂▂▄▆█", True),
+        ("478", "912", True),
+        ("478", "200", False),
+        ("0.9906", "0.8911", True),
+        ("0.9906", "-0.9906", False),
+        ("10 001", "20 003", False),
+        ("10^10", "10^9", False),
+        ("calls", "evaluations", False),
+        ("  line", "  line and more", False),
+    ],
+)
+def test_a_line_is_true_within_its_errors(old, new, is_true):
+    assert old in SHOWN
+    assert renew.is_true(SHOWN, SHOWN.replace(old, new)) is is_true
+
+
+def test_a_stale_result_is_told():
+    text = "```python\nprint(1)\n```\n```text\nln B = 1.990 ± 0.020\nVerdict OK\n```\n"
+    assert renew.stale(text, {2: "ln B = 1.980 ± 0.020\nVerdict OK\n"}) == []
+    assert "2.112" in renew.stale(text, {2: "ln B = 2.112 ± 0.017\nVerdict OK\n"})[0]
+    assert "CAUTION" in renew.stale(text, {2: "ln B = 1.990 ± 0.020\nVerdict CAUTION\n"})[0]
+    assert len(renew.stale(text, {2: "ln B = 1.990 ± 0.020\n"})) == 1  # a line is gone
+
+
+def test_a_result_of_nothing_must_say_why():
+    assert renew.unexplained("```text\n7\n```\n<!-- not run: a plan -->\n```text\n8\n```\n") == [2]
+
+
+def test_a_block_that_needs_a_library_is_run_where_it_is():
+    here = "<!-- needs: json -->\n```python\nx = 1\n```\n"
+    (there,) = blocks(here.replace("json", "no_such_library"))
+    assert blocks(here)[0].is_run and not there.is_run and there.reason == "needs no_such_library"
 
 
 @pytest.mark.parametrize("code", ["print(1)\nraise SystemExit(7)", "print(1)\n```\n```console\nfalse"])

@@ -4,15 +4,24 @@ The ```python blocks of one page are one program, run in order in a fresh interp
 would. A ```console block is run by the shell at its place, and any block with a `title="name"` is first written into the
 folder as a file. Where the next fence after a ```python or ```console block is ```text, it shows what that block printed,
 and is rewritten. A line that differs in its seconds only ("in 8.0 s") stays as it is. A block that cannot be run carries
-`<!-- not run: reason -->` on the line before its fence; what follows it stays too.
+`<!-- not run: reason -->` on the line before its fence; what follows it stays too. `<!-- needs: library -->` says that it is
+run where that library is installed. A ```text block that is no result says why in the same way.
 
-`--check` changes nothing, prints the differences, and exits with 1 if there are any.
+`--check` changes nothing, prints the differences, and exits with 1 if there are any: the same bits are expected, so it is for
+the platform and the versions (`constraints.txt`) that made the pages. The tests compare too, anywhere, and to them a line is
+still true (`is_true`) if the words are the same and
+  - `value ± error` is within 4 joint errors, and the error within a factor of two;
+  - any other number (draws, calls, quantiles) is within a factor of two or 0.1;
+  - times, the strokes of little histograms and the width of columns may be anything.
+Lines that follow from others are left out: the word for a ln B, fingerprints, and the advice on few draws.
 """
 
 from __future__ import annotations
 
 import argparse
 import difflib
+import importlib.util
+import math
 import os
 import re
 import subprocess
@@ -28,6 +37,7 @@ PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
 
 FENCE = re.compile(r"(?P<indent> *)(?P<ticks>```+)(?P<language>[\w-]*)(?:.*\btitle=\"(?P<title>[^\"]+)\")?")
 NOT_RUN = re.compile(r"\s*<!--\s*not run\b:?\s*(?P<reason>.*?)\s*-->\s*")
+NEEDS = re.compile(r"\s*<!--\s*needs:\s*(?P<library>\w+)\s*-->\s*")
 SECONDS = re.compile(r"\bin [\d.]+ (?:s|min \d+ s|h \d+ min)\b")
 END = "\x1eend of block "  # printed after each block: what stands between two of these is the output of one
 
@@ -48,6 +58,16 @@ class Block(NamedTuple):
         return self.language in {"python", "py", "console"} and self.reason is None
 
 
+def why_not_run(mark: str, line: int) -> str | None:
+    """The reason that a mark before a fence gives, None if it gives none or its library is here."""
+    if needs := NEEDS.fullmatch(mark):
+        return None if importlib.util.find_spec(needs["library"]) else f"needs {needs['library']}"
+    marked = NOT_RUN.fullmatch(mark)
+    if marked and not marked["reason"]:
+        raise ValueError(f"line {line}: says 'not run' but not why")
+    return marked["reason"] if marked else None
+
+
 def blocks(text: str) -> list[Block]:
     """The fenced blocks of a Markdown text; indented ones (in lists and tabs) are shifted left."""
     found, lines, i = [], text.splitlines(), 0
@@ -61,10 +81,7 @@ def blocks(text: str) -> list[Block]:
             if i == len(lines):
                 raise ValueError(f"line {start}: a fence is never closed")
             before = lines[start - 2] if start >= 2 else ""
-            marked = NOT_RUN.fullmatch(before)
-            if marked and not marked["reason"]:
-                raise ValueError(f"line {start - 1}: says 'not run' but not why")
-            code, reason = textwrap.dedent("\n".join(lines[start:i])), marked["reason"] if marked else None
+            code, reason = textwrap.dedent("\n".join(lines[start:i])), why_not_run(before, start - 1)
             found.append(
                 Block(opening["language"], start + 1, code, reason, i + 1, opening["indent"], opening["title"])
             )
@@ -116,6 +133,63 @@ def renewed(text: str, printed: dict[int, str]) -> str:
             new = [before.get(SECONDS.sub("", line.rstrip()), line.rstrip()) for line in new]
             lines[result.line - 1 : result.end - 1] = [f"{result.indent}{line}".rstrip() for line in new]
     return "\n".join(lines) + "\n"
+
+
+NUMBER = r"[-+]?\d+(?:\.\d+)?(?:e[-+]?\d+)?"
+VALUES = re.compile(rf"(?<![\w.])({NUMBER})(?: ± <?({NUMBER}))?(?!\w)")
+FOLLOWS = re.compile(r"\(Trotta:|^\s*fingerprints:|^\s*Posteriors of as few as")  # from ln B, from the data, from ESS
+
+
+def plain(line: str) -> str:
+    """A printed line with numbers in one spelling, without times, strokes and the width of columns."""
+    line = re.sub("[▁▂▃▄▅▆▇█]", "", SECONDS.sub("in some time", line))
+    line = re.sub(r"(?<![.\d])\d{1,3}(?: \d{3})+(?![.\d])", lambda match: match[0].replace(" ", ""), line)
+    return " ".join(re.sub(r" × 10\^(-?\d+)", r"e\1", line).split())
+
+
+def is_near(a: float, b: float) -> bool:
+    """Within a factor of two."""
+    return a == b or (a * b > 0 and abs(math.log(a / b)) <= math.log(2))
+
+
+def is_true(before: str, now: str) -> bool:
+    """Whether a line on a page says what is printed now, by the rule at the head of this file."""
+    before, now = plain(before), plain(now)
+    if VALUES.sub("#", before) != VALUES.sub("#", now):
+        return False
+    for (a, a_error), (b, b_error) in zip(VALUES.findall(before), VALUES.findall(now), strict=True):
+        if a_error and b_error:
+            apart = abs(float(a) - float(b)) > 4 * math.hypot(float(a_error), float(b_error))
+            if apart or not is_near(float(a_error), float(b_error)):
+                return False
+        elif a_error or b_error or not (is_near(float(a), float(b)) or abs(float(a) - float(b)) <= 0.1):
+            return False
+    return True
+
+
+def stale(text: str, printed: dict[int, str]) -> list[str]:
+    """What a page shows that the code no longer prints."""
+    found = []
+    for block, result in pairwise(blocks(text)):
+        if result.language == "text" and printed.get(block.line, "").strip():
+            shown, now = (
+                [line for line in output.strip().splitlines() if not FOLLOWS.search(line)]
+                for output in (result.code, printed[block.line])
+            )
+            lines = zip(shown, now, strict=True) if len(shown) == len(now) else [("\n".join(shown), "\n".join(now))]
+            found += [f"line {result.line} ff.: {a!r} is now {b!r}" for a, b in lines if not is_true(a, b)]
+    return found
+
+
+def unexplained(text: str) -> list[int]:
+    """Lines of ```text blocks that are no result of a block and do not say why."""
+    found, before = [], None
+    for block in blocks(text):
+        is_result = before is not None and before.language in {"python", "py", "console"}
+        if block.language == "text" and block.reason is None and not is_result:
+            found.append(block.line)
+        before = block
+    return found
 
 
 def renew(page: Path, check: bool = False) -> bool:
