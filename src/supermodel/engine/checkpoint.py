@@ -19,7 +19,7 @@ from supermodel.engine.edge import Block, Edge
 from supermodel.engine.explore import Look, Pilot
 from supermodel.engine.kernels import KERNELS, State, Tuning
 from supermodel.engine.network import joined
-from supermodel.engine.policy import CHAINS
+from supermodel.engine.policy import BOLD, CHAINS
 from supermodel.engine.roughness import Roughness
 from supermodel.engine.run import Arm, Run, canonical
 from supermodel.engine.rungs import Gap
@@ -134,6 +134,7 @@ def _arm_attributes(arm: Arm) -> dict[str, Any]:
         "evaluations": edge.evaluations,
         "step": float(arm.tuning.step),
         "leapfrogs": int(arm.tuning.leapfrogs),
+        "bold": float(arm.tuning.bold),
         "owed": list(arm.owed),
         "chapters": [vars(report) for report in arm.chapters],
     }
@@ -242,7 +243,7 @@ def _restored_arm(run: Run, g: dict[str, np.ndarray], row: dict[str, Any]) -> Ar
         ends = np.cumsum(g["lengths"])[:-1]
         parts = [np.split(g[name], ends, axis=1) for name in ("u", "log_joints", "rung")]
         edge.blocks = [Block(u, j, r, float(a)) for u, j, r, a in zip(*parts, g["acceptances"], strict=True)]
-    tuning = Tuning(g["table"], g["log_prior"], float(row["step"]), int(row["leapfrogs"]))
+    tuning = Tuning(g["table"], g["log_prior"], float(row["step"]), int(row["leapfrogs"]), float(row.get("bold", BOLD)))
     arm = Arm(first, second, edge, Gap(*map(float, row["gap"])), tuning, is_used=bool(row["is_used"]))
     blocks, steps = row.get("owed", (0, 0))  # earlier versions looked after every addition only, and forgot nothing
     arm.owed, arm.chapters = (int(blocks), int(steps)), [Report(**figures) for figures in row.get("chapters", ())]

@@ -33,6 +33,7 @@ class Tuning(NamedTuple):
     log_prior: Any  # (M,): the balance
     step: Any  # (): size of a local step
     leapfrogs: Any  # (): leapfrogs of a trajectory
+    bold: Any = BOLD  # (): share of independent proposals
 
 
 class Randomness(NamedTuple):
@@ -80,7 +81,7 @@ def crank_nicolson(
     $b = 1$ (an independent proposal) in a share of the steps, $b$ = `step` in the others. Exact for $J = Z N(0, I)$, at one
     evaluation a step.
     """
-    b = xp.where(random.kind < BOLD, 1.0, tuning.step)[:, None]
+    b = xp.where(random.kind < tuning.bold, 1.0, tuning.step)[:, None]
     proposal = xp.sqrt(1.0 - b * b) * state.u + b * random.normal
     log_joints = evaluate(proposal)
     old = at_rungs(xp, tuning, state.rung, state.log_joints) + 0.5 * xp.sum(state.u**2, axis=1)
@@ -92,8 +93,8 @@ def reference_jumps(xp, evaluate: Callable, state: State, random: Randomness, tu
     r"""A share of the proposals are drawn from the reference $r$ and accepted with the ratio of $J / r$; the others are steps
     of a random walk shaped by one of its hills. The last column of $\ln J_k$ is $\ln r$.
     """
-    bold = random.kind < BOLD
-    pick = xp.where(bold, random.kind / BOLD, (random.kind - BOLD) / (1.0 - BOLD))
+    bold = random.kind < tuning.bold
+    pick = xp.where(bold, random.kind / tuning.bold, (random.kind - tuning.bold) / (1.0 - tuning.bold))
     jump = reference.transform(xp, random.normal, pick, random.stretch, random.prior)
     walk = state.u + tuning.step * reference.hills.step(xp, random.normal, pick)
     proposal = xp.where(bold[:, None], jump, walk)

@@ -11,6 +11,7 @@ from typing import NamedTuple
 
 CHAINS = 16  # per edge: enough for a between-chain error, few enough that a cheap problem ends early
 STEPS = 16  # per block: between blocks the run can be stopped, stored and looked at
+DEAR_STEPS = 8  # where each is a call of a black box
 BATCH = 64  # points evaluated together: one shape, one compilation
 PATIENCE = 2_000_000  # evaluations, where the user sets no limit
 LONG, FEW_CROSSINGS = 25_000, 4  # draws of an edge after which fewer crossings than this will not become more
@@ -27,6 +28,7 @@ MOST_ROUNDS = 12  # of warm-up on one edge: what has not settled by then will no
 # -- moves ------------------------------------------------------------------------------------------------------------
 
 BOLD = 0.5  # share of independent proposals: the rest are local and free stuck chains
+BOLDER, WELCOME = 0.9, 0.5  # the share where more than this part of them is accepted: local steps then move less
 JITTER = 0.2  # relative spread of the leapfrog step
 LEAPFROGS = (2, 64)  # bounds: one leapfrog is Langevin; beyond 64 the step is hopeless
 QUARTER_TURN = 1.4  # in units of the posterior's width: pi/2 takes a standard normal to an independent draw
@@ -40,6 +42,7 @@ SPACING = 0.8  # nats of spread of ln J_a - ln J_b between neighbouring rungs: t
 MOST_RUNGS = 64
 PADDING = 8  # ladders are padded to a multiple of this many rungs, so that they do not recompile
 SHORT_PATH = 0.3  # thermodynamic length below which one round of warm-up is enough
+DEAR_PATH = 1.5  # and below which dear calls are not spent on one: the pilot's draws give the balance of two or three rungs
 DIRECT = 0.05  # nats of spread above which two models are worth joining directly (with many models: DIRECT_MANY)
 DIRECT_MANY, MANY = 1.0, 4  # measuring a pair has its price too
 

@@ -20,10 +20,14 @@ from supermodel.engine.meter import Meter, Spent
 from supermodel.engine.network import Measured, candidates, grow, joined, measure
 from supermodel.engine.policy import (
     BATCH,
+    BOLD,
+    BOLDER,
     CHAINS,
     CHAPTER,
     CLOSED,
     CLOSING_ERROR,
+    DEAR_PATH,
+    DEAR_STEPS,
     EASY,
     EASY_FEW,
     EFFORTS,
@@ -40,6 +44,7 @@ from supermodel.engine.policy import (
     STEPS,
     THREE,
     TYPICAL,
+    WELCOME,
     Effort,
 )  # fmt: skip
 from supermodel.engine.roughness import covariance, roughness
@@ -234,13 +239,15 @@ class Run:
             if kernel.needs_gradients
             else kernel.first_step(pair.dimension)
         )
-        tuning = Tuning(*padded(table, prior), step, leapfrogs(step))
+        bold = BOLDER if min(p.acceptance for p in ends) > WELCOME else BOLD
+        tuning = Tuning(*padded(table, prior), step, leapfrogs(step), bold)
         half = CHAINS // 2
         edge.begin(np.concatenate([starts[0][:half], starts[1][:half]]), np.repeat([top, 0], half))
         rounds = 1 if gap.length < SHORT_PATH else min(3 + int(np.ceil(gap.length / 4)), MOST_ROUNDS)
+        rounds = rounds if edge.is_traced or gap.length > DEAR_PATH else 0
         # No more than a third of what is left of the budget: the draws that count need the rest.
         each = STEPS * edge.cost_of_a_step(tuning)
-        for _ in range(int(np.clip(self.meter.room // (3 * len(self.pilots) * each), 1, rounds))):
+        for _ in range(int(np.clip(self.meter.room // (3 * len(self.pilots) * each), min(1, rounds), rounds))):
             tuning = _learnt(edge, edge.advance(self.seed, STEPS, tuning), tuning)
         return Arm(i, j, edge, gap, tuning, is_used=used)
 
@@ -283,6 +290,7 @@ class Run:
             # Blocks before the first estimate; an edge that no Bayes factor rests on gets the least. Where the budget is
             # short, every edge gets its part of it: an answer needs them all.
             blocks = LEAST_BLOCKS if arm.gap.length < 0.1 or not self.matters(arm) else FIRST_BLOCKS
+            blocks = blocks if arm.edge.is_traced else 1  # of dear calls no more than the error asks for
             self._add(arm, blocks, self.meter.room // ((len(fresh) - i) * arm.edge.cost_of_a_step(arm.tuning)))
         while not self.ended:
             self._keep()
@@ -295,9 +303,10 @@ class Run:
 
     def _add(self, arm: Arm, blocks: int, most_steps: int = PATIENCE) -> None:
         while blocks > 0 and most_steps > 0:
-            block = arm.edge.advance(self.seed, min(STEPS, most_steps), arm.tuning)
+            steps = STEPS if arm.edge.is_traced else DEAR_STEPS
+            block = arm.edge.advance(self.seed, min(steps, most_steps), arm.tuning)
             arm.edge.blocks.append(replace(block, gradients=None))
-            blocks, most_steps = blocks - 1, most_steps - STEPS
+            blocks, most_steps = blocks - 1, most_steps - steps
             arm.close_chapter()
             arm.owed = (blocks, most_steps)
             self._keep()
@@ -461,7 +470,7 @@ def _learnt(edge: Edge, record: Block, tuning: Tuning) -> Tuning:
     log_z = np.full(len(prior), np.nan)
     log_z[used] = fit.log_z
     step = edge.kernel.steered(float(tuning.step), record.acceptance)
-    return Tuning(table, rebalance(log_z, prior), step, leapfrogs(step))
+    return Tuning(table, rebalance(log_z, prior), step, leapfrogs(step), tuning.bold)
 
 
 def canonical(models: Mapping[str, Model], data: Any) -> list[Joint]:

@@ -1,9 +1,9 @@
 r"""Looks at a model of few parameters: clouds, whose every point counts.
 
-First look: with gradients, climbs from a crowd of prior draws; without, levels of the likelihood. Second look, from other
-random numbers: levels after climbs, temperatures after levels. What either finds is in the merged cloud, weighed by the
-balance of all proposals. Where the two do not agree, or the merged cloud rests on few points, wider levels look a third
-time, and nested slices a fourth.
+First look: with gradients, climbs from a crowd of prior draws; without, a quadratic through all points seen. Second look, from
+other random numbers and the whole prior: levels after climbs, temperatures after a quadratic. What either finds is in the merged
+cloud, weighed by the balance of all proposals. Where the two do not agree, or the merged cloud rests on few points, or no
+quadratic fits, levels look on, wider ones after them, and nested slices at last.
 """
 
 from __future__ import annotations
@@ -18,8 +18,10 @@ from supermodel.embedding.warp import identity
 from supermodel.engine.explore.climb import Climber, Mode, find_modes, hills_of, summits
 from supermodel.engine.explore.cloud import Cloud, Prior, Warped, effective_size, scale_of
 from supermodel.engine.explore.nested import nested_slices
+from supermodel.engine.explore.outliers import follow
 from supermodel.engine.explore.paths import by_level, by_temperature, off_the_floor, polish
 from supermodel.engine.explore.pilot import Fit, Look, Pilot, fitted_reference
+from supermodel.engine.explore.quadratic import WIDTH, by_quadratic, coefficients, fitted_quadratic
 from supermodel.engine.meter import Enough, Meter
 from supermodel.engine.policy import (
     AGREE_ERRORS,
@@ -66,12 +68,14 @@ class Explorer:
         with np.errstate(over="ignore", under="ignore", divide="ignore", invalid="ignore"):
             since = self.meter.evaluations
             try:
-                first = self._first(known)
+                first = self._climbs(known) if self.joint.is_traceable else self._quadratic(known)
                 exact = self._exact(first)
                 if exact is not None:
                     return exact
                 if self.effort.second:
                     self._second()
+                if not self.joint.is_traceable and not self._is_simple():
+                    self._levels()
                 merged, agreed = self._settled(self._merged())
             except Enough:
                 # A limited budget: what was found so far has to do, and the verdict says whether two looks agreed.
@@ -95,22 +99,50 @@ class Explorer:
         error = float(np.hypot(error, SLACK) * (1 + 50 / max(size, 1.0)))
         self.looks.append(Look(name, value, error, self.meter.evaluations - since))
 
-    def _first(self, known: tuple[np.ndarray, np.ndarray]) -> Cloud:
-        since, rng, cloud = self.meter.evaluations - len(known[0]), self.rng(1), self.cloud()
-        wanted = self.effort.first if self.joint.is_traceable else self.effort.first_black
+    def _begun(self, known: tuple[np.ndarray, np.ndarray], n: int, rng: np.random.Generator) -> Cloud:
+        """A cloud of `n` prior draws, of which some are known already."""
+        cloud = self.cloud()
         cloud.add(Prior(self.joint), *known)
-        if wanted > len(known[0]):
-            cloud.grow(Prior(self.joint), wanted - len(known[0]), rng)
-        self._off_the_floor(cloud, rng)
-        if self.joint.is_traceable:
-            self._climb(cloud, rng)
-            name = "climbs"
-        else:
-            self.kept &= by_level(cloud, rng, self.effort.level) or not self.effort.nested
-            name = "levels"
-        polish(cloud, rng, max(self.effort.second, BATCH) if self.joint.is_traceable else self.effort.level // 2)
-        self._note(name, cloud, since)
+        if n > len(known[0]):
+            cloud.grow(Prior(self.joint), n - len(known[0]), rng)
         return cloud
+
+    def _climbs(self, known: tuple[np.ndarray, np.ndarray]) -> Cloud:
+        since, rng = self.meter.evaluations - len(known[0]), self.rng(1)
+        cloud = self._begun(known, self.effort.first, rng)
+        self._off_the_floor(cloud, rng)
+        self._climb(cloud, rng)
+        polish(cloud, rng, max(self.effort.second, BATCH))
+        self._note("climbs", cloud, since)
+        return cloud
+
+    def _quadratic(self, known: tuple[np.ndarray, np.ndarray]) -> Cloud:
+        """A look only if it arrives: where no quadratic fits, its points serve the looks that come."""
+        since, rng = self.meter.evaluations - len(known[0]), self.rng(1)
+        cloud = self._begun(known, coefficients(self.joint.dimension), rng)
+        warp = by_quadratic(cloud, rng, ENOUGH // 3)
+        if warp is not None:
+            self.warps = (warp,)
+            self._note("quadratic", cloud, since)
+        return cloud
+
+    def _levels(self) -> None:
+        since, rng, cloud = self.meter.evaluations, self.rng(8), self.cloud()
+        cloud.grow(Prior(self.joint), self.effort.first_black, rng)
+        self._off_the_floor(cloud, rng)
+        self.kept &= by_level(cloud, rng, self.effort.level) or not self.effort.nested
+        polish(cloud, rng, self.effort.level // 2)
+        self._note("levels", cloud, since)
+
+    def _is_simple(self) -> bool:
+        """Whether a black box needs no more than a quadratic and a look over its whole prior that agrees with it."""
+        if not self.warps or self.effort.name == "thorough":
+            return False
+        merged = self._merged()
+        if effective_size(merged.log_weights()) < ENOUGH:
+            by_quadratic(merged, self.rng(9), ENOUGH)
+            self.clouds = [merged]
+        return self._is_clear(merged)
 
     def _off_the_floor(self, cloud: Cloud, rng: np.random.Generator) -> None:
         off_the_floor(cloud, rng, FLOOR * self.effort.first_black)
@@ -145,17 +177,24 @@ class Explorer:
                 self.warps = (mended, mode.warp)
 
     def _second(self) -> None:
-        """From other random numbers, by another path: levels after climbs, temperatures after levels."""
+        """From other random numbers and the whole prior, by another path: levels after climbs, temperatures without gradients."""
         since, rng, cloud = self.meter.evaluations, self.rng(2), self.cloud()
         n = max(self.effort.second, 12 * (self.joint.dimension + 1))  # of which enough stay effective
         cloud.grow(Prior(self.joint), 2 * n, rng)
         self._off_the_floor(cloud, rng)
-        path = by_level if self.joint.is_traceable else by_temperature
-        kept = path(cloud, rng, n)
-        polish(cloud, rng, n)
+        if self.joint.is_traceable:
+            name, kept = "levels", by_level(cloud, rng, n)
+        elif self.warps and not follow(cloud, self.warps[0], rng, DOF):
+            # Nothing stands out but the hill that is known: the same road from elsewhere is check enough.
+            name, kept = "quadratic again", by_quadratic(cloud, rng, ENOUGH // 3) is not None
+        else:
+            n = 12 * (self.joint.dimension + 1) if self.warps else n
+            name, kept = "temperatures", by_temperature(cloud, rng, n)
+        if name != "quadratic again":
+            polish(cloud, rng, n)
         if kept or self.effort.nested:  # where no further look can settle the doubt, a path that thinned out is none
             self.kept &= kept
-            self._note("levels" if self.joint.is_traceable else "temperatures", cloud, since)
+            self._note(name, cloud, since)
 
     def _wider(self, merged: Cloud) -> Cloud:
         """Levels from new random numbers with many more draws on each: a path that had thinned out is walked again."""
@@ -233,7 +272,10 @@ class Explorer:
         weight = np.exp(log_w - log_w.max())
         log_joint = cloud.log_likelihood + cloud.log_prior
         known = cloud.log_evidence()[0]
-        fit: Fit = fitted_reference(self.joint, cloud.x, weight, log_joint, self.rng(7), self.warps, known)
+        warps = self.warps
+        if warps and not self.joint.is_traceable:  # once more, through all points
+            warps = (fitted_quadratic(cloud.x, log_joint, np.exp(log_joint - log_joint.max()), WIDTH[1]), *warps)
+        fit: Fit = fitted_reference(self.joint, cloud.x, weight, log_joint, self.rng(7), warps, known)
         rows = self._rows(cloud)
         return Pilot(
             self.joint, fit.warp, fit.reference, cloud.x[rows], log_joint[rows], fit.spread, self.looks, agreed,
