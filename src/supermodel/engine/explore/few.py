@@ -18,7 +18,7 @@ from supermodel.embedding.warp import identity
 from supermodel.engine.explore.climb import Climber, Mode, find_modes, hills_of, summits
 from supermodel.engine.explore.cloud import Cloud, Prior, Warped, effective_size, scale_of
 from supermodel.engine.explore.nested import nested_slices
-from supermodel.engine.explore.outliers import follow
+from supermodel.engine.explore.walks import follow
 from supermodel.engine.explore.paths import by_level, by_temperature, off_the_floor, polish
 from supermodel.engine.explore.pilot import Fit, Look, Pilot, fitted_reference
 from supermodel.engine.explore.quadratic import WIDTH, by_quadratic, coefficients, fitted_quadratic
@@ -72,7 +72,7 @@ class Explorer:
                 exact = self._exact(first)
                 if exact is not None:
                     return exact
-                if self.effort.second:
+                if self.effort.second or self._affords_second(first):
                     self._second()
                 if not self.joint.is_traceable and not self._is_simple():
                     self._levels()
@@ -175,6 +175,10 @@ class Explorer:
             mended = by_scores(x, gradient, mode.warp)
             if spread(log_joint, x, mended) < spread(log_joint, x, mode.warp):
                 self.warps = (mended, mode.warp)
+
+    def _affords_second(self, first: Cloud) -> bool:
+        """Whether a budget that was too small for the usual second look holds one after a quadratic, which costs little."""
+        return self.effort.name != "quick" and bool(self.warps) and self.meter.left > 3 * len(first)
 
     def _second(self) -> None:
         """From other random numbers and the whole prior, by another path: levels after climbs, temperatures without gradients."""

@@ -1,0 +1,112 @@
+r"""Walks uphill from the points that stand out: do they lead to the hill that is known, or to another?
+
+In the coordinates $u$ of a fitted Gaussian the hill that is known is $N(0, I)$, and a Newton step from $u$ is about
+$u + \nabla \ln J$. The gradient is taken by differences, the step by a parabola along it: about d + 2 calls. From the points
+that stand highest above others at their distance, and from some others, a few such steps lead home, or they end elsewhere.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from supermodel.embedding.reference import joined, one_hill
+from supermodel.embedding.warp import Warp, identity
+from supermodel.engine.explore.cloud import Cloud, Warped
+
+OUTLIERS, OTHERS = 6, 2  # walkers that start at points which stand out, and at others
+STEPS = 6
+SMALL = 0.03  # widths of the hill: the difference that a gradient is taken by
+LONGEST = 30.0  # times a Newton step
+NEIGHBOURS = 12  # in distance, on either side, that a point is compared with
+HOME = 4.0  # standard deviations of the radius of N(0, I) within which a walker is at home
+NOTHING = 15.0  # nats, and one for each parameter, below the summit: what ends there is no mode that counts
+WAY = np.array([1.0, 0.8, 0.6, 0.4, 0.2])  # of the way from an end to the summit, where a valley is looked for
+DIP = 0.1  # nats: the least valley
+SCALES = 12  # halvings of a suspect's distance from the summit at which its surroundings are drawn from
+ABOUT = 48  # draws about all suspects
+
+
+def follow(cloud: Cloud, warp: Warp, rng: np.random.Generator, dof: float) -> int:
+    """Draw about the ends of walks that did not lead to the known hill; how many there were."""
+    ends = elsewhere(cloud, warp)
+    if len(ends):
+        width = np.diagonal(warp.factor)
+        distance = np.linalg.norm((ends - warp.mean) / width, axis=1)
+        about = zip(ends, distance, strict=True)
+        hills = [(1.0, one_hill(x, np.diag(r * width * 0.5**k), dof)) for x, r in about for k in range(1, SCALES)]
+        cloud.grow(Warped(identity(len(width)), joined(hills)), ABOUT, rng)
+    return len(ends)
+
+
+def elsewhere(cloud: Cloud, warp: Warp) -> np.ndarray:
+    """Where walks ended that are neither at home nor so low that they do not count."""
+    log_joint = cloud.log_likelihood + cloud.log_prior
+    u = warp.inverse(cloud.x)
+    rows = starts(np.linalg.norm(u, axis=1), log_joint)
+    if not len(rows):
+        return cloud.x[:0]
+
+    def height(at: np.ndarray) -> np.ndarray:
+        x = warp.points(at)
+        with np.errstate(invalid="ignore"):
+            return np.nan_to_num(cloud.evaluate(x) + cloud.joint.space.log_prior_at(x), nan=-np.inf)
+
+    summit = float(height(np.zeros((1, u.shape[1])))[0])
+    ends, heights = walk(u[rows], log_joint[rows], height)
+    ends = ends[~at_home(ends) & (heights > max(summit, log_joint.max()) - NOTHING - u.shape[1])]
+    if not len(ends):
+        return cloud.x[:0]
+    # Whoever is still on the way up, or on a ridge, sees the known summit with nothing lower between.
+    between = height((ends[:, None] * WAY[:, None]).reshape(-1, u.shape[1])).reshape(len(ends), -1)
+    valley = np.any(np.diff(np.append(between, np.full((len(ends), 1), summit), axis=1), axis=1) < -DIP, axis=1)
+    return warp.points(ends[valley])
+
+
+def at_home(u: np.ndarray) -> np.ndarray:
+    """Whether points are where draws of N(0, I) are."""
+    d = u.shape[1]
+    return np.linalg.norm(u, axis=1) < np.sqrt(d) + HOME
+
+
+def walk(u: np.ndarray, value: np.ndarray, height) -> tuple[np.ndarray, np.ndarray]:
+    """Newton steps of all walkers at once, each until it is home or rises no further: where they end, and how high."""
+    u, value, (n, d) = u.copy(), value.copy(), u.shape
+    going = ~at_home(u)
+    for _ in range(STEPS):
+        rows = np.flatnonzero(going)
+        if not len(rows):
+            break
+        near = u[rows, None] + SMALL * np.eye(d)
+        slope = (height(near.reshape(-1, d)).reshape(len(rows), d) - value[rows, None]) / SMALL
+        slope = np.where(np.isfinite(slope), slope, 0.0)
+        size, best, at = np.ones(len(rows)), value[rows], u[rows]
+        for _ in range(3):  # a Newton step, and the summits of the parabolas through what it found
+            trial = u[rows] + size[:, None] * slope
+            found = height(trial)
+            higher = found > best
+            best, at = np.where(higher, found, best), np.where(higher[:, None], trial, at)
+            steep = np.sum(slope**2, axis=1)
+            bend = 2 * (value[rows] + size * steep - found) / size**2  # of the parabola along the slope
+            with np.errstate(divide="ignore", invalid="ignore"):
+                summit = np.where(bend > 0, steep / bend, 2 * size)
+            size = np.clip(np.where(np.isfinite(found), summit, 0.1 * size), 0.01 * size, LONGEST * size)
+        gain = best - value[rows]
+        u[rows], value[rows] = at, best
+        going[rows] = (gain > 0.5) & ~at_home(at)
+    return u, value
+
+
+def starts(distance: np.ndarray, log_joint: np.ndarray) -> np.ndarray:
+    """Rows of the points that stand highest above the others at their distance, in their spreads, and of a few others."""
+    order = np.argsort(distance, kind="stable")
+    order = order[np.isfinite(log_joint[order])]
+    if len(order) <= NEIGHBOURS:
+        return order[:0]
+    heights, n = log_joint[order], len(order)
+    first = np.clip(np.arange(n) - NEIGHBOURS, 0, max(n - 2 * NEIGHBOURS - 1, 0))
+    near = heights[np.minimum(first[:, None] + np.arange(2 * NEIGHBOURS + 1), n - 1)]
+    low, middle, high = np.quantile(near, [0.25, 0.5, 0.75], axis=1)
+    above = (heights - middle) / np.maximum(high - low, 1e-9)
+    ranked = order[np.argsort(-above, kind="stable")]
+    others = ranked[OUTLIERS :: max((n - OUTLIERS) // OTHERS, 1)][:OTHERS]
+    return np.unique(np.concatenate([ranked[:OUTLIERS], others]))
