@@ -133,7 +133,7 @@ METHODS = (
 )  # also in embedding: a test holds both together
 ON_ERROR = ("raise", "reject")
 MISSING = ("raise", "drop", "keep")
-EFFORTS = ("auto", "quick", "thorough")
+EFFORTS = ("auto", "quick", "thrifty", "thorough")
 IN_FILE = "it belongs to the models, and stands in the file beside them"
 
 OPTIONS = (

@@ -63,6 +63,7 @@ def write(run: Run, path: str | os.PathLike[str]) -> None:
         "evaluations": run.meter.evaluations,
         "gradients": run.meter.gradients,
         "rejected": {joint.name: joint.rejected for joint, _ in run.probes},
+        "pace": run.pace,
         "pilots": [_pilot_attributes(p) for p in run.pilots],
         "arms": [_arm_attributes(arm) for arm in run.arms],
     }
@@ -161,6 +162,7 @@ def resume(run: Run, path: str | os.PathLike[str]) -> bool:
         run.pilots = [_restored_pilot(joints[r["name"]], groups[f"pilot{i}"], r) for i, r in enumerate(rows)]
         run.meter.evaluations, run.meter.gradients = int(attrs["evaluations"]), int(attrs["gradients"])
         run.arms = [_restored_arm(run, groups[f"arm{i}"], row) for i, row in enumerate(attrs["arms"])]
+        run.pace = float(attrs.get("pace", 0.0))
         rejected = {str(name): int(n) for name, n in attrs.get("rejected", {}).items()}
     for i, (joint, (points, values)) in enumerate(run.probes):
         prior = groups[f"probe{i}"]["log_prior"]

@@ -42,7 +42,9 @@ SPACING = 0.8  # nats of spread of ln J_a - ln J_b between neighbouring rungs: t
 MOST_RUNGS = 64
 PADDING = 8  # ladders are padded to a multiple of this many rungs, so that they do not recompile
 SHORT_PATH = 0.3  # thermodynamic length below which one round of warm-up is enough
-DEAR_PATH = 1.5  # and below which dear calls are not spent on one: the pilot's draws give the balance of two or three rungs
+DEAR_PATH = (
+    1.5  # and below which dear calls are not spent on one: the pilot's draws give the balance of two or three rungs
+)
 DIRECT = 0.05  # nats of spread above which two models are worth joining directly (with many models: DIRECT_MANY)
 DIRECT_MANY, MANY = 1.0, 4  # measuring a pair has its price too
 
@@ -85,9 +87,10 @@ class Effort(NamedTuple):
     second: int  # draws per temperature of the second look (0: no second look)
     climbs: int
     nested: int  # live points of nested slices where looks disagree (0: never)
+    is_thrifty: bool = False  # whether a black box that looks smooth to a quadratic, and to a wide look, needs no more
 
     def scaled(self, by: float) -> Effort:
-        """A smaller effort, for a smaller budget."""
+        """A smaller effort, for a smaller budget, which is a price put on calls."""
         if by >= 1:
             return self
         first, black, level, second = (
@@ -97,20 +100,23 @@ class Effort(NamedTuple):
         # A second look on a tenth of the draws would confirm nothing.
         second = second if self.second and by > 0.2 else 0
         return self._replace(
-            first=first, first_black=black, level=level, second=second, climbs=max(int(by * self.climbs), 2), nested=0
-        )
+            first=first, first_black=black, level=level, second=second, climbs=max(int(by * self.climbs), 2), nested=0,
+            is_thrifty=True,
+        )  # fmt: skip
 
 
 EFFORTS = {
     effort.name: effort
     for effort in (
-        Effort("quick", 128, 256, 100, 0, 6, 0),
+        Effort("quick", 128, 256, 100, 0, 6, 0, True),
+        Effort("thrifty", 256, 500, 150, 80, 8, 0, True),
         Effort("auto", 512, 2000, 500, 80, 12, 400),
         Effort("thorough", 4096, 10000, 2000, 600, 48, 1000),
     )
 }
 EXPLORING = 0.5  # share of a limited budget that exploration may spend: the ladder needs the rest
 TYPICAL = 9000  # evaluations that exploration of one model takes at the default effort, about
+DEAR = 0.01  # seconds a call of a black box from which on the default is thrift: the usual looks would take minutes
 
 # -- roughness --------------------------------------------------------------------------------------------------------
 

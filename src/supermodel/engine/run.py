@@ -26,6 +26,7 @@ from supermodel.engine.policy import (
     CHAPTER,
     CLOSED,
     CLOSING_ERROR,
+    DEAR,
     DEAR_PATH,
     DEAR_STEPS,
     EASY,
@@ -120,6 +121,7 @@ class Run:
     probes: list[tuple[Joint, Known]] = field(default_factory=list)  # in the order in which models are taken
     pilots: list[Pilot] = field(default_factory=list)
     arms: list[Arm] = field(default_factory=list)
+    pace: float = 0.0  # seconds a call of the slowest black box, known after the first ones
     ended: str = ""  # why the run ended: "target", "decided", "max_evaluations", ...
     interrupts: Interrupts = field(default_factory=Interrupts)
 
@@ -164,6 +166,7 @@ class Run:
     def _prepare(self) -> None:
         if not self.probes:
             self.probes = self._probe()
+            self.pace = self.meter.pace  # once, and kept: the clock must not change its mind when a run is resumed
             self._keep()
         effort = self._effort()
         for stream, (joint, known) in enumerate(self.probes):
@@ -191,14 +194,19 @@ class Run:
         return sorted(probed, key=lambda item: (item[0].dimension, tuple(item[1][1])))
 
     def _effort(self) -> Effort:
-        """The effort that was asked for, or as much of it as a limited budget allows."""
-        effort = EFFORTS[self.explore]
+        """The effort that was asked for, or as much of it as a limited budget, or the price of a call, allows."""
+        effort = EFFORTS["thrifty" if self.is_dear else self.explore]
         limit = self.goals.max_evaluations or np.inf
         if self.goals.max_seconds is not None:
             each = self.meter.seconds_calling / max(self.meter.evaluations, 1)
             traced = all(joint.is_traceable for joint, _ in self.probes)
             limit = min(limit, np.inf if traced else self.goals.max_seconds / max(each, 1e-9))
         return effort.scaled(EXPLORING * limit / (len(self.models) * TYPICAL))
+
+    @property
+    def is_dear(self) -> bool:
+        """Whether calls take so long that thrift is the default."""
+        return self.explore == "auto" and self.pace > DEAR
 
     def _keep(self) -> None:
         if self.keep is not None:

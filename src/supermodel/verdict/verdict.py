@@ -30,6 +30,7 @@ CODES: dict[str, str] = {
     "looks_disagree": "Independent explorations of a model did not find the same posterior.",
     "vague_looks": "The explorations of a model know its evidence too roughly to vouch for the answer.",
     "single_look": "The budget had room for one exploration of a model only.",
+    "thrifty": "Calls of a likelihood are slow, so that fewer than usual looked for its posterior.",
     "float32": "A model holds numbers of single precision, and their rounding shows in the answer.",
     "rough": "A log likelihood scatters between neighbouring points, or is random.",
     "rejected": "A log likelihood was NaN, or raised, at points that then counted as impossible.",

@@ -110,6 +110,11 @@ class Cloud:
             value = self.log_prior - self.log_mixture
         return np.where(np.isfinite(value), value, -np.inf)
 
+    @property
+    def log_joint(self) -> np.ndarray:
+        """ln J at every point."""
+        return self.log_likelihood + self.log_prior
+
     def log_weights(self, beta: float = 1.0) -> np.ndarray:
         r"""Log weights of the target $\pi L^\beta$; their sum is its evidence."""
         return self.log_volume + powered(self.log_likelihood, beta)

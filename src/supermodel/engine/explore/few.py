@@ -68,14 +68,18 @@ class Explorer:
         with np.errstate(over="ignore", under="ignore", divide="ignore", invalid="ignore"):
             since = self.meter.evaluations
             try:
-                first = self._climbs(known) if self.joint.is_traceable else self._quadratic(known)
-                exact = self._exact(first)
-                if exact is not None:
-                    return exact
-                if self.effort.second or self._affords_second(first):
+                if self.joint.is_traceable or self.effort.is_thrifty:
+                    first = self._climbs(known) if self.joint.is_traceable else self._quadratic(known)
+                    exact = self._exact(first)
+                    if exact is not None:
+                        return exact
+                    if self.effort.second or self._affords_second(first):
+                        self._second()
+                    if not self.joint.is_traceable and not self._is_simple():
+                        self._levels(known)
+                else:
+                    self._levels(known)
                     self._second()
-                if not self.joint.is_traceable and not self._is_simple():
-                    self._levels()
                 merged, agreed = self._settled(self._merged())
             except Enough:
                 # A limited budget: what was found so far has to do, and the verdict says whether two looks agreed.
@@ -118,17 +122,23 @@ class Explorer:
 
     def _quadratic(self, known: tuple[np.ndarray, np.ndarray]) -> Cloud:
         """A look only if it arrives: where no quadratic fits, its points serve the looks that come."""
-        since, rng = self.meter.evaluations - len(known[0]), self.rng(1)
+        since, rng = self.meter.evaluations - len(known[0]), self.rng(8)
         cloud = self._begun(known, coefficients(self.joint.dimension), rng)
         warp = by_quadratic(cloud, rng, ENOUGH // 3)
         if warp is not None:
             self.warps = (warp,)
             self._note("quadratic", cloud, since)
+            # If ln J is a quadratic everywhere, all points tell which, however little they weigh.
+            plain = fitted_quadratic(cloud.x, cloud.log_joint, np.ones(len(cloud)), np.inf, np.inf)
+            if plain is not None and _is_exact(cloud, plain):
+                self.warps = (plain,)
         return cloud
 
-    def _levels(self) -> None:
-        since, rng, cloud = self.meter.evaluations, self.rng(8), self.cloud()
-        cloud.grow(Prior(self.joint), self.effort.first_black, rng)
+    def _levels(self, known: tuple[np.ndarray, np.ndarray]) -> None:
+        since, rng = self.meter.evaluations - len(known[0]), self.rng(1)
+        if self.clouds:  # what is known has been used
+            known, since = (known[0][:0], known[1][:0]), self.meter.evaluations
+        cloud = self._begun(known, self.effort.first_black, rng)
         self._off_the_floor(cloud, rng)
         self.kept &= by_level(cloud, rng, self.effort.level) or not self.effort.nested
         polish(cloud, rng, self.effort.level // 2)
@@ -136,7 +146,7 @@ class Explorer:
 
     def _is_simple(self) -> bool:
         """Whether a black box needs no more than a quadratic and a look over its whole prior that agrees with it."""
-        if not self.warps or self.effort.name == "thorough":
+        if not self.warps:
             return False
         merged = self._merged()
         if effective_size(merged.log_weights()) < ENOUGH:
@@ -150,10 +160,10 @@ class Explorer:
     def _climb(self, cloud: Cloud, rng: np.random.Generator) -> None:
         """Modes from the draws that stand above their neighbours, and draws from the hills that they make."""
         climber = Climber(self.joint, self.meter, *scale_of(cloud))
-        rows = summits(cloud.x, cloud.log_likelihood + cloud.log_prior, self.effort.climbs)
+        rows = summits(cloud.x, cloud.log_joint, self.effort.climbs)
         modes, self.unseen = find_modes(climber, cloud.x[rows], self.effort.climbs)
         if self.unseen > UNSEEN:  # modes keep turning up: climb on
-            rows = summits(cloud.x, cloud.log_likelihood + cloud.log_prior, 6 * self.effort.climbs)
+            rows = summits(cloud.x, cloud.log_joint, 6 * self.effort.climbs)
             modes, self.unseen = find_modes(climber, cloud.x[rows], 2 * MOST_HILLS)
         if not modes:
             by_temperature(cloud, rng, max(self.effort.second, 60))
@@ -258,14 +268,15 @@ class Explorer:
 
     def _exact(self, cloud: Cloud) -> Pilot | None:
         """A posterior that is normal to rounding, at the prior draws as well: nothing is left to find."""
-        for warp in self.warps[:1]:
-            log_joint = cloud.log_likelihood + cloud.log_prior
-            scale = max(1.0, float(np.max(np.abs(log_joint[np.isfinite(log_joint)]), initial=1.0)))
-            if np.all(np.isfinite(log_joint)) and spread(log_joint, cloud.x, warp) < EXACT * np.sqrt(scale):
-                rows = self._rows(cloud)
-                reference = standard_normal(self.joint.dimension)
-                return Pilot(self.joint, warp, reference, cloud.x[rows], log_joint[rows], 0.0, self.looks)
-        return None
+        if not self.warps or not _is_exact(cloud, self.warps[0]):
+            return None
+        if not self.joint.is_traceable:  # of few draws of its prior
+            cloud.grow(Prior(self.joint), 2 * max(self.effort.second, BATCH // 2), self.rng(10))
+        if not _is_exact(cloud, self.warps[0]):
+            return None
+        rows, log_joint = self._rows(cloud), cloud.log_joint
+        reference = standard_normal(self.joint.dimension)
+        return Pilot(self.joint, self.warps[0], reference, cloud.x[rows], log_joint[rows], 0.0, self.looks)
 
     def _rows(self, cloud: Cloud) -> np.ndarray:
         w = np.exp(cloud.log_weights() - cloud.log_weights().max())
@@ -274,16 +285,25 @@ class Explorer:
     def _pilot(self, cloud: Cloud, agreed: bool) -> Pilot:
         log_w = cloud.log_weights()
         weight = np.exp(log_w - log_w.max())
-        log_joint = cloud.log_likelihood + cloud.log_prior
+        log_joint = cloud.log_joint
         known = cloud.log_evidence()[0]
         warps = self.warps
-        if warps and not self.joint.is_traceable:  # once more, through all points
-            warps = (fitted_quadratic(cloud.x, log_joint, np.exp(log_joint - log_joint.max()), WIDTH[1]), *warps)
+        if not self.joint.is_traceable:  # a quadratic through all points
+            found = fitted_quadratic(cloud.x, log_joint, np.exp(log_joint - log_joint.max()), WIDTH[1])
+            warps = (found, *warps) if found is not None else warps
         fit: Fit = fitted_reference(self.joint, cloud.x, weight, log_joint, self.rng(7), warps, known)
         rows = self._rows(cloud)
         return Pilot(
             self.joint, fit.warp, fit.reference, cloud.x[rows], log_joint[rows], fit.spread, self.looks, agreed,
         )  # fmt: skip
+
+
+def _is_exact(cloud: Cloud, warp: Any) -> bool:
+    """Whether the warp makes ln J a normal law's to rounding, at every point of the cloud."""
+    if not np.all(np.isfinite(cloud.log_joint)):
+        return False
+    scale = max(1.0, float(np.max(np.abs(cloud.log_joint))))
+    return spread(cloud.log_joint, cloud.x, warp) < EXACT * np.sqrt(scale)
 
 
 def look_at_few(joint: Joint, known: Any, seed: int, stream: int, meter: Meter, effort: Effort) -> Pilot:

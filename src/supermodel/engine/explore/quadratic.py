@@ -17,9 +17,13 @@ from supermodel.engine.explore.cloud import Cloud, Warped, effective_size, flatt
 
 FEWEST = (3, 8)  # effective points that a fit rests on: 3 d + 8, but no more than
 MARGIN = 1.5  # per coefficient
-REACH = 0.7  # widths of those points, and per root of d, that the centre of a fit may lie off theirs
+REACH = 0.7  # widths of those points, and per root of d, that the centre of a fit may lie off theirs,
+STRIDE = 3.0  # times as many after each step that went up
 WIDTH = (1.0, 2.0)  # of theirs that a fit may have: on the way, where a bold one falls off cliffs, and at the posterior
-WIDER = ((0.8, 1.15), (0.2, 2.0))  # shares of the draws, and how much wider than the fit: the last see what tails there are
+WIDER = (
+    (0.8, 1.15),
+    (0.2, 2.0),
+)  # shares of the draws, and how much wider than the fit: the last see what tails there are
 ARRIVED = 0.6  # effective share of a batch of the posterior's own fit, of what a normal posterior would give
 BATCH, SHARE = 16, 0.2  # points of a round at least, and per coefficient
 LONGEST = 25  # calls per coefficient beyond which it is another road's turn
@@ -49,19 +53,21 @@ def by_quadratic(cloud: Cloud, rng: np.random.Generator, least: float) -> Warp |
     d = cloud.joint.dimension
     size, batch = coefficients(d), max(BATCH, int(SHARE * coefficients(d)))
     most, best, waited, arrived = len(cloud) + max(LONGEST * size, 8 * BATCH), 0.0, 0, False
+    reach = REACH
     while len(cloud) < most and waited < NO_BETTER:
-        log_joint = cloud.log_likelihood + cloud.log_prior
+        log_joint = cloud.log_joint
         if not np.isfinite(log_joint.max()):
             return None
         log_w = flattened(log_joint - log_joint.max(), min(MARGIN * size, FEWEST[0] * d + FEWEST[1]))
         there = bool(np.all(log_w == log_joint - log_joint.max()))
-        warp = fitted_quadratic(cloud.x, log_joint, np.exp(log_w), WIDTH[there])
+        warp = fitted_quadratic(cloud.x, log_joint, np.exp(log_w), WIDTH[there], reach)
         if warp is None or (arrived and effective_size(cloud.log_weights()) >= least):
             return warp
         hills = [(part, one_hill(warp.mean, np.asarray(warp.factor) * wider)) for part, wider in WIDER]
         proposal = Warped(identity(d), joined(hills))
         cloud.grow(proposal, batch, rng)
-        drawn = cloud.log_likelihood[-batch:] + cloud.log_prior[-batch:] - proposal.log_density(cloud.x[-batch:])
+        reach = reach * STRIDE if cloud.log_joint[-batch:].max() > log_joint.max() else REACH
+        drawn = cloud.log_joint[-batch:] - proposal.log_density(cloud.x[-batch:])
         share = effective_size(drawn) / batch if there else 0.0
         if not arrived and share > ARRIVED * best_share(d):
             arrived, most = True, len(cloud) + int(4 * least)
@@ -70,8 +76,10 @@ def by_quadratic(cloud: Cloud, rng: np.random.Generator, least: float) -> Warp |
     return None
 
 
-def fitted_quadratic(x: np.ndarray, log_joint: np.ndarray, weight: np.ndarray, width: float) -> Warp | None:
-    """The Gaussian of the weighted quadratic, no wider than `width` of the points' own widths."""
+def fitted_quadratic(
+    x: np.ndarray, log_joint: np.ndarray, weight: np.ndarray, width: float, reach: float = REACH
+) -> Warp | None:
+    """The Gaussian of the weighted quadratic, no wider than `width` of the points' own widths, nor further than `reach`."""
     rows = np.isfinite(log_joint) & (weight > 1e-12)
     x, y, w, d = x[rows], log_joint[rows], weight[rows] / weight[rows].sum(), x.shape[1]
     n = 1 / np.sum(w**2) if len(w) else 0.0
@@ -85,9 +93,9 @@ def fitted_quadratic(x: np.ndarray, log_joint: np.ndarray, weight: np.ndarray, w
     z = solve_triangular(factor, (x - middle).T, lower=True).T
     slope, curvature = _regressed(z, y - y.max(), w, n)
     values, vectors = np.linalg.eigh(curvature)
-    covariance = (vectors / np.maximum(values, width**-2)) @ vectors.T
+    covariance = (vectors / np.maximum(values, max(width**-2, 1e-12))) @ vectors.T
     step = covariance @ slope
-    step *= min(1.0, REACH * np.sqrt(d) / max(float(np.linalg.norm(step)), 1e-300))
+    step *= min(1.0, reach * np.sqrt(d) / max(float(np.linalg.norm(step)), 1e-300))
     return from_covariance(middle + factor @ step, factor @ covariance @ factor.T)
 
 

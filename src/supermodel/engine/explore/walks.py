@@ -13,8 +13,8 @@ from supermodel.embedding.reference import joined, one_hill
 from supermodel.embedding.warp import Warp, identity
 from supermodel.engine.explore.cloud import Cloud, Warped
 
-OUTLIERS, OTHERS = 6, 2  # walkers that start at points which stand out, and at others
-STEPS = 6
+OUTLIERS, OTHERS = 4, 2  # walkers that start at points which stand out, and at others
+STEPS = 5
 SMALL = 0.03  # widths of the hill: the difference that a gradient is taken by
 LONGEST = 30.0  # times a Newton step
 NEIGHBOURS = 12  # in distance, on either side, that a point is compared with
@@ -40,7 +40,7 @@ def follow(cloud: Cloud, warp: Warp, rng: np.random.Generator, dof: float) -> in
 
 def elsewhere(cloud: Cloud, warp: Warp) -> np.ndarray:
     """Where walks ended that are neither at home nor so low that they do not count."""
-    log_joint = cloud.log_likelihood + cloud.log_prior
+    log_joint = cloud.log_joint
     u = warp.inverse(cloud.x)
     rows = starts(np.linalg.norm(u, axis=1), log_joint)
     if not len(rows):
