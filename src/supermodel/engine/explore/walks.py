@@ -70,7 +70,7 @@ def at_home(u: np.ndarray) -> np.ndarray:
 
 def walk(u: np.ndarray, value: np.ndarray, height) -> tuple[np.ndarray, np.ndarray]:
     """Newton steps of all walkers at once, each until it is home or rises no further: where they end, and how high."""
-    u, value, (n, d) = u.copy(), value.copy(), u.shape
+    u, value, d = u.copy(), value.copy(), u.shape[1]
     going = ~at_home(u)
     for _ in range(STEPS):
         rows = np.flatnonzero(going)
