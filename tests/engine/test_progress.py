@@ -65,6 +65,10 @@ class Exploring(Run):
     limit: int = PATIENCE
 
     @property
+    def effort_name(self):
+        return self.explore
+
+    @property
     def models(self):
         return dict.fromkeys(self.names)
 

@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 CHAINS = 16  # per edge: enough for a between-chain error, few enough that a cheap problem ends early
 STEPS = 16  # per block: between blocks the run can be stopped, stored and looked at
-DEAR_STEPS = 8  # where each is a call of a black box
+DEAR_STEPS = 8  # where each is a dear call
 BATCH = 64  # points evaluated together: one shape, one compilation
 PATIENCE = 2_000_000  # evaluations, where the user sets no limit
 LONG, FEW_CROSSINGS = 25_000, 4  # draws of an edge after which fewer crossings than this will not become more
@@ -58,6 +58,7 @@ NEARLY_EXACT = (
 )
 GOOD = 0.6  # nats of spread up to which a simple reference is kept unless a richer one halves it
 SURPRISED = 0.5  # nats of mean ln J - ln r by which one reference is nearer the posterior than another for certain
+SMOOTH = 0.4  # nats of spread about a quadratic, times the root of the dimension, up to which a dear black box is taken for smooth
 NEARLY_NORMAL = 1.5  # nats of spread up to which one warped Gaussian serves as the reference
 GOOD_SHARE = 0.35  # effective share of a reference's own draws that needs no better reference
 POOR_SHARE = 0.02  # effective share below which the looks have not seen enough for a verdict of their own

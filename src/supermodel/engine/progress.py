@@ -170,7 +170,7 @@ def _phase(run: Any) -> str:
 
 def expected(run: Any) -> float:
     """Likelihood calls that a run takes, about: what a model usually takes to explore, and twice its first draws."""
-    effort = EFFORTS[run.explore].level / EFFORTS["auto"].level
+    effort = EFFORTS[run.effort_name].level / EFFORTS["auto"].level
     each = TYPICAL * effort + 2 * FIRST_BLOCKS * STEPS * CHAINS
     return max(min(len(run.models) * each, run.meter.limit), run.evaluations)
 

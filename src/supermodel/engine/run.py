@@ -122,6 +122,7 @@ class Run:
     pilots: list[Pilot] = field(default_factory=list)
     arms: list[Arm] = field(default_factory=list)
     pace: float = 0.0  # seconds a call of the slowest black box, known after the first ones
+    is_thrifty: bool = False  # whether calls of black boxes are spared, by wish, by the clock or by a limit
     ended: str = ""  # why the run ended: "target", "decided", "max_evaluations", ...
     interrupts: Interrupts = field(default_factory=Interrupts)
 
@@ -169,6 +170,7 @@ class Run:
             self.pace = self.meter.pace  # once, and kept: the clock must not change its mind when a run is resumed
             self._keep()
         effort = self._effort()
+        self.is_thrifty = effort.is_thrifty
         for stream, (joint, known) in enumerate(self.probes):
             if stream >= len(self.pilots):
                 each = EXPLORING / len(self.probes)
@@ -195,7 +197,7 @@ class Run:
 
     def _effort(self) -> Effort:
         """The effort that was asked for, or as much of it as a limited budget, or the price of a call, allows."""
-        effort = EFFORTS["thrifty" if self.is_dear else self.explore]
+        effort = EFFORTS[self.effort_name]
         limit = self.goals.max_evaluations or np.inf
         if self.goals.max_seconds is not None:
             each = self.meter.seconds_calling / max(self.meter.evaluations, 1)
@@ -207,6 +209,15 @@ class Run:
     def is_dear(self) -> bool:
         """Whether calls take so long that thrift is the default."""
         return self.explore == "auto" and self.pace > DEAR
+
+    @property
+    def effort_name(self) -> str:
+        """How hard this run looks: what was asked for, or thrift."""
+        return "thrifty" if self.is_dear else self.explore
+
+    def _spares(self, edge: Edge) -> bool:
+        """Whether the calls of an edge are dear."""
+        return self.is_thrifty and not edge.is_traced
 
     def _keep(self) -> None:
         if self.keep is not None:
@@ -252,7 +263,7 @@ class Run:
         half = CHAINS // 2
         edge.begin(np.concatenate([starts[0][:half], starts[1][:half]]), np.repeat([top, 0], half))
         rounds = 1 if gap.length < SHORT_PATH else min(3 + int(np.ceil(gap.length / 4)), MOST_ROUNDS)
-        rounds = rounds if edge.is_traced or gap.length > DEAR_PATH else 0
+        rounds = rounds if not self._spares(edge) or gap.length > DEAR_PATH else 0
         # No more than a third of what is left of the budget: the draws that count need the rest.
         each = STEPS * edge.cost_of_a_step(tuning)
         for _ in range(int(np.clip(self.meter.room // (3 * len(self.pilots) * each), min(1, rounds), rounds))):
@@ -298,7 +309,8 @@ class Run:
             # Blocks before the first estimate; an edge that no Bayes factor rests on gets the least. Where the budget is
             # short, every edge gets its part of it: an answer needs them all.
             blocks = LEAST_BLOCKS if arm.gap.length < 0.1 or not self.matters(arm) else FIRST_BLOCKS
-            blocks = blocks if arm.edge.is_traced else 1  # of dear calls no more than the error asks for
+            if self._spares(arm.edge) and arm.gap.length < SHORT_PATH:
+                blocks = 1  # of dear calls no more than the error asks for
             self._add(arm, blocks, self.meter.room // ((len(fresh) - i) * arm.edge.cost_of_a_step(arm.tuning)))
         while not self.ended:
             self._keep()
@@ -311,7 +323,7 @@ class Run:
 
     def _add(self, arm: Arm, blocks: int, most_steps: int = PATIENCE) -> None:
         while blocks > 0 and most_steps > 0:
-            steps = STEPS if arm.edge.is_traced else DEAR_STEPS
+            steps = DEAR_STEPS if self._spares(arm.edge) else STEPS
             block = arm.edge.advance(self.seed, min(steps, most_steps), arm.tuning)
             arm.edge.blocks.append(replace(block, gradients=None))
             blocks, most_steps = blocks - 1, most_steps - steps

@@ -44,7 +44,7 @@ def test_of_one_hill_all_walks_lead_home():
     for d in (1, 2, 10):
         cloud = Cloud(lambda x: hill(x, 1.0), d)
         assert len(elsewhere(cloud, known(d, 1.0))) == 0
-        assert cloud.calls <= 6 * (2 * (d + 3) + 5) + 1  # two steps of each walker, and some ways
+        assert cloud.calls <= 8 * d + 6 * (2 * (d + 3) + 5) + 1  # lines, two steps of each walker, and some ways
 
 
 def test_another_hill_is_found_also_where_the_straight_way_rises():
@@ -52,7 +52,7 @@ def test_another_hill_is_found_also_where_the_straight_way_rises():
     for d in (2, 10):
         cloud = Cloud(lambda x: np.logaddexp(hill(x, 3.0), hill(x, -3.0)), d)
         ends = elsewhere(cloud, known(d, 3.0))
-        assert len(ends) > 0 and np.all(np.linalg.norm(ends + 3.0, axis=1) < 0.5)
+        assert len(ends) > 0 and np.all(np.linalg.norm(ends + 6.0, axis=1) < 0.5)  # from the known one at 3
 
 
 def test_draws_are_made_about_another_hill_on_many_scales():
@@ -85,3 +85,16 @@ def test_walkers_start_at_what_stands_out():
     assert 150 in starts(distance, log_joint) and len(starts(distance, log_joint)) <= 6
     assert len(starts(distance[:5], log_joint[:5])) == 0
     assert 150 not in starts(distance, np.where(np.arange(200) == 150, -np.inf, log_joint))
+
+
+def test_a_shoulder_is_seen_along_the_parameter_that_has_it():
+    """A third of the mass beyond three standard deviations, one way, in one of six parameters."""
+
+    def shouldered(x):
+        wide = -0.5 * ((x[:, 0] - 5.0) / 1.5) ** 2 - np.log(1.5) + np.log(0.5)
+        return np.logaddexp(-0.5 * x[:, 0] ** 2, wide) - 0.5 * np.sum(x[:, 1:] ** 2, axis=1)
+
+    cloud, plain = Cloud(shouldered, 6), Cloud(lambda x: hill(x, 0.0), 6)
+    ends = elsewhere(cloud, known(6, 0.0))
+    assert len(ends) > 0 and np.all(ends[:, 0] > 2.9) and np.all(ends[:, 1:] == 0)
+    assert len(elsewhere(plain, known(6, 0.0))) == 0

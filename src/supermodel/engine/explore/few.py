@@ -33,6 +33,7 @@ from supermodel.engine.policy import (
     FLOOR,
     MOST_HILLS,
     SIMPLE,
+    SMOOTH,
     UNSEEN,
     VAGUE,
     Effort,
@@ -152,7 +153,16 @@ class Explorer:
         if effective_size(merged.log_weights()) < ENOUGH:
             by_quadratic(merged, self.rng(9), ENOUGH)
             self.clouds = [merged]
-        return self._is_clear(merged)
+        return self._is_clear(merged) and self._is_smooth(merged)
+
+    def _is_smooth(self, cloud: Cloud) -> bool:
+        """Whether the quadratic through all points leaves little of the posterior's shape unexplained."""
+        warp, seen = _through_all(cloud), np.isfinite(cloud.log_weights())
+        if warp is None:
+            return False
+        weight = np.exp(cloud.log_weights()[seen] - cloud.log_weights().max())
+        left = spread(cloud.log_joint[seen], cloud.x[seen], warp, weight)
+        return left < SMOOTH * np.sqrt(self.joint.dimension)
 
     def _off_the_floor(self, cloud: Cloud, rng: np.random.Generator) -> None:
         off_the_floor(cloud, rng, FLOOR * self.effort.first_black)
@@ -289,13 +299,18 @@ class Explorer:
         known = cloud.log_evidence()[0]
         warps = self.warps
         if not self.joint.is_traceable:  # a quadratic through all points
-            found = fitted_quadratic(cloud.x, log_joint, np.exp(log_joint - log_joint.max()), WIDTH[1])
+            found = _through_all(cloud)
             warps = (found, *warps) if found is not None else warps
         fit: Fit = fitted_reference(self.joint, cloud.x, weight, log_joint, self.rng(7), warps, known)
         rows = self._rows(cloud)
         return Pilot(
             self.joint, fit.warp, fit.reference, cloud.x[rows], log_joint[rows], fit.spread, self.looks, agreed,
         )  # fmt: skip
+
+
+def _through_all(cloud: Cloud) -> Any:
+    """The quadratic through all points of a cloud."""
+    return fitted_quadratic(cloud.x, cloud.log_joint, np.exp(cloud.log_joint - cloud.log_joint.max()), WIDTH[1])
 
 
 def _is_exact(cloud: Cloud, warp: Any) -> bool:

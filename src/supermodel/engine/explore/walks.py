@@ -7,10 +7,12 @@ that stand highest above others at their distance, and from some others, a few s
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 
 from supermodel.embedding.reference import joined, one_hill
-from supermodel.embedding.warp import Warp, identity
+from supermodel.embedding.warp import Warp
 from supermodel.engine.explore.cloud import Cloud, Warped
 
 OUTLIERS, OTHERS = 4, 2  # walkers that start at points which stand out, and at others
@@ -20,6 +22,11 @@ LONGEST = 30.0  # times a Newton step
 NEIGHBOURS = 12  # in distance, on either side, that a point is compared with
 HOME = 4.0  # standard deviations of the radius of N(0, I) within which a walker is at home
 NOTHING = 15.0  # nats, and one for each parameter, below the summit: what ends there is no mode that counts
+FAR, BETWEEN = (
+    np.array([3.0, 4.5, 6.0, 8.0]),
+    np.array([1.5, 1.5, 1.75, 2.5]),
+)  # standard deviations, and what each stands for
+BESIDE = 0.1  # share of the mass on a line beyond the hill that is no tail any more (of a normal law's: 0.024)
 WAY = np.array([1.0, 0.8, 0.6, 0.4, 0.2])  # of the way from an end to the summit, where a valley is looked for
 DIP = 0.1  # nats: the least valley
 SCALES = 12  # halvings of a suspect's distance from the summit at which its surroundings are drawn from
@@ -30,21 +37,20 @@ def follow(cloud: Cloud, warp: Warp, rng: np.random.Generator, dof: float) -> in
     """Draw about the ends of walks that did not lead to the known hill; how many there were."""
     ends = elsewhere(cloud, warp)
     if len(ends):
-        width = np.diagonal(warp.factor)
-        distance = np.linalg.norm((ends - warp.mean) / width, axis=1)
-        about = zip(ends, distance, strict=True)
-        hills = [(1.0, one_hill(x, np.diag(r * width * 0.5**k), dof)) for x, r in about for k in range(1, SCALES)]
-        cloud.grow(Warped(identity(len(width)), joined(hills)), ABOUT, rng)
+        far, unit = np.linalg.norm(ends, axis=1), np.eye(ends.shape[1])
+        about = [(u, r * 0.5**k) for u, r in zip(ends, far, strict=True) for k in range(1, SCALES)]
+        hills = joined([(1.0, one_hill(u, width * unit, dof)) for u, width in about])
+        cloud.grow(Warped(warp, hills), ABOUT, rng)
     return len(ends)
 
 
 def elsewhere(cloud: Cloud, warp: Warp) -> np.ndarray:
-    """Where walks ended that are neither at home nor so low that they do not count."""
+    """Where walks ended, in the coordinates of the hill, that are neither at home nor so low that they do not count."""
     log_joint = cloud.log_joint
     u = warp.inverse(cloud.x)
     rows = starts(np.linalg.norm(u, axis=1), log_joint)
     if not len(rows):
-        return cloud.x[:0]
+        return u[:0]
 
     def height(at: np.ndarray) -> np.ndarray:
         x = warp.points(at)
@@ -52,14 +58,33 @@ def elsewhere(cloud: Cloud, warp: Warp) -> np.ndarray:
             return np.nan_to_num(cloud.evaluate(x) + cloud.joint.space.log_prior_at(x), nan=-np.inf)
 
     summit = float(height(np.zeros((1, u.shape[1])))[0])
+    beside = shoulders(warp, height, summit)
+    if len(beside):
+        return beside
     ends, heights = walk(u[rows], log_joint[rows], height)
     ends = ends[~at_home(ends) & (heights > max(summit, log_joint.max()) - NOTHING - u.shape[1])]
     if not len(ends):
-        return cloud.x[:0]
+        return u[:0]
     # Whoever is still on the way up, or on a ridge, sees the known summit with nothing lower between.
     between = height((ends[:, None] * WAY[:, None]).reshape(-1, u.shape[1])).reshape(len(ends), -1)
     valley = np.any(np.diff(np.append(between, np.full((len(ends), 1), summit), axis=1), axis=1) < -DIP, axis=1)
-    return warp.points(ends[valley])
+    return ends[valley]
+
+
+def shoulders(warp: Warp, height: Callable, summit: float) -> np.ndarray:
+    r"""Points beyond the reach of the hill, one way along some parameter, where together more than `BESIDE` of the mass seems to be.
+
+    On the line of the most probable points for a given $x_i$, at k standard deviations, a normal law falls as $e^{-k^2/2}$.
+    """
+    rows = np.asarray(warp.factor)
+    lines = rows / np.linalg.norm(rows, axis=1, keepdims=True)  # unit vectors in u
+    far = np.concatenate([FAR, -FAR])
+    u = (lines[:, None] * far[:, None]).reshape(-1, len(lines))
+    with np.errstate(over="ignore"):
+        mass = np.exp(height(u) - summit).reshape(len(lines), -1) * np.tile(BETWEEN, 2)
+    share = mass.sum(axis=1) / (mass.sum(axis=1) + np.sqrt(2 * np.pi))
+    found = (share[:, None] > BESIDE) & (mass >= 0.1 * mass.sum(axis=1, keepdims=True))
+    return u[found.ravel()]
 
 
 def at_home(u: np.ndarray) -> np.ndarray:
@@ -68,7 +93,7 @@ def at_home(u: np.ndarray) -> np.ndarray:
     return np.linalg.norm(u, axis=1) < np.sqrt(d) + HOME
 
 
-def walk(u: np.ndarray, value: np.ndarray, height) -> tuple[np.ndarray, np.ndarray]:
+def walk(u: np.ndarray, value: np.ndarray, height: Callable) -> tuple[np.ndarray, np.ndarray]:
     """Newton steps of all walkers at once, each until it is home or rises no further: where they end, and how high."""
     u, value, d = u.copy(), value.copy(), u.shape[1]
     going = ~at_home(u)
