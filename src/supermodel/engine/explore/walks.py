@@ -72,7 +72,7 @@ def elsewhere(cloud: Cloud, warp: Warp) -> np.ndarray:
 
 
 def shoulders(warp: Warp, height: Callable, summit: float) -> np.ndarray:
-    r"""Points beyond the reach of the hill, one way along some parameter, where together more than `BESIDE` of the mass seems to be.
+    r"""Points beyond the reach of the hill, along some parameter, where more than `BESIDE` of the mass on that line seems to be.
 
     On the line of the most probable points for a given $x_i$, at k standard deviations, a normal law falls as $e^{-k^2/2}$.
     """
