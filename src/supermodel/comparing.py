@@ -16,9 +16,10 @@ from supermodel.engine.goals import Goals
 from supermodel.engine.judge import judge
 from supermodel.engine.keeper import Keeper
 from supermodel.engine.policy import BATCH
+from supermodel.engine.probe import canonical
 from supermodel.engine.progress import reporter
 from supermodel.engine.recipe import Recipe
-from supermodel.engine.run import Run, canonical
+from supermodel.engine.run import Run
 from supermodel.engine.workers import pool_of
 from supermodel.errors import DataError
 from supermodel.jax_scope import compilation_cache

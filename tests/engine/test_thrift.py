@@ -1,14 +1,22 @@
 """Black boxes whose calls are dear: few calls, the same honesty, and a word where the clock chose."""
 
+import pickle
+import time
+from concurrent.futures import ThreadPoolExecutor
+
 import numpy as np
 import pytest
 from scipy import stats
 
 import supermodel as sm
 from engine_problems import LINEAR, SINE, data, good_report, made_run
+from supermodel.engine import run as run_module
 from supermodel.engine.judge import judge
 from supermodel.engine.policy import DEAR
+from supermodel.engine.probe import pace
 from supermodel.engine.run import Run
+from supermodel.models.answers import Answer
+from supermodel.models.joint import Joint
 
 
 def sine():
@@ -73,9 +81,25 @@ def test_a_second_hill_is_not_missed_for_thrift():
 
 def pace_of(seconds, monkeypatch):
     """A run whose black boxes take so long, by the clock that it asks."""
-    from supermodel.engine.meter import Meter
+    monkeypatch.setattr(run_module, "pace", lambda probed: seconds)
 
-    monkeypatch.setattr(Meter, "pace", property(lambda self: seconds))
+
+def slow(p):
+    time.sleep(0.02)
+    return -0.5 * (float(p["a"]) - 0.3) ** 2
+
+
+def test_a_call_is_timed_where_it_is_computed_and_a_busy_start_does_not_count():
+    joint = Joint("slow", sm.Model({"a": stats.norm(0, 1)}, slow), None)
+    assert pace([(joint, None)]) == 0.0
+    with ThreadPoolExecutor(4) as pool:
+        joint.log_likelihood_at(np.zeros((8, 1)), pool)
+    assert 0.02 <= pace([(joint, None)]) < 0.2
+    quick = Joint("quick", sm.Model({"a": stats.norm(0, 1)}, lambda p: -(float(p["a"]) ** 2)), None)
+    quick.log_likelihood_at(np.zeros((8, 1)))
+    assert quick.pace < DEAR < joint.pace and pace([(joint, None), (quick, None)]) == joint.pace
+    again = pickle.loads(pickle.dumps(Answer(-1.5, 0.25)))  # as it comes from a worker
+    assert again == -1.5 and again.seconds == 0.25
 
 
 def test_dear_calls_make_thrift_the_default_and_the_verdict_says_so(monkeypatch):

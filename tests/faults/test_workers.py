@@ -54,7 +54,7 @@ def test_after_the_death_of_a_worker_the_run_goes_on_from_its_checkpoint(tmp_pat
 
         def submit(self, *given):
             self.submitted += 1
-            if self.submitted > 1500:
+            if self.submitted > 150:
                 from concurrent.futures.process import BrokenProcessPool
 
                 raise BrokenProcessPool("a process was terminated abruptly")

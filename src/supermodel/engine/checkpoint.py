@@ -20,8 +20,9 @@ from supermodel.engine.explore import Look, Pilot
 from supermodel.engine.kernels import KERNELS, State, Tuning
 from supermodel.engine.network import joined
 from supermodel.engine.policy import BOLD, CHAINS
+from supermodel.engine.probe import canonical
 from supermodel.engine.roughness import Roughness
-from supermodel.engine.run import Arm, Run, canonical
+from supermodel.engine.run import Arm, Run
 from supermodel.engine.rungs import Gap
 from supermodel.errors import StorageError
 from supermodel.jax_scope import in_float64

@@ -40,14 +40,8 @@ class Meter:
         self.began = time.monotonic()
         self.evaluations = self.gradients = 0
         self.seconds_calling = 0.0  # inside likelihoods, for the forecast
-        self._paces: dict[str, float] = {}  # of every black box: seconds a call in its quickest batch
         self.limit = goals.max_evaluations or PATIENCE
         self.allowance, self.until = np.inf, np.inf  # evaluations, and a moment, at which an exploration must end
-
-    @property
-    def pace(self) -> float:
-        """Seconds a call of the slowest black box, by its quickest batch: what a busy machine leaves as it is."""
-        return max(self._paces.values(), default=0.0)
 
     @property
     def room(self) -> int:
@@ -114,10 +108,7 @@ class Meter:
             values = joint.log_likelihood_at(points, self.workers, size)
         except Hanging:
             raise Spent("max_seconds") from None
-        took = time.monotonic() - since
-        self.seconds_calling += took
-        if not joint.is_traceable and len(points):
-            self._paces[joint.name] = min(self._paces.get(joint.name, np.inf), took / len(points))
+        self.seconds_calling += time.monotonic() - since
         self.count(len(points))
         return values
 

@@ -52,10 +52,10 @@ def joined(first: Pilot, second: Pilot | None, share: bool | list[str] = True) -
     return pair
 
 
-def measure(pair: Supermodel, first: Pilot, second: Pilot | None, rng: np.random.Generator, meter: Meter) -> Measured:
-    """The gap between two ends, from draws of either."""
-    # Two ends that are alike need few draws to be known so; calls of a black box are dear.
-    n = BATCH if all(joint.is_traceable for joint in pair.joints) else BATCH // 2
+def measure(
+    pair: Supermodel, first: Pilot, second: Pilot | None, rng: np.random.Generator, meter: Meter, n: int = BATCH
+) -> Measured:
+    """The gap between two ends, from `n` draws of either."""
     at_first = _extended(pair, 0, first, n, rng)
     if second is None:
         normal, uniform = rng.standard_normal((n, pair.dimension)), rng.random(n)

@@ -39,7 +39,7 @@ class Roughness(NamedTuple):
         if not stored:
             return cls()
         noise, is_stochastic, scale, shifts = stored
-        return cls(noise, is_stochastic, scale, tuple(shifts))
+        return cls(float(noise), bool(is_stochastic), float(scale), tuple(map(float, shifts)))
 
     @property
     def single(self) -> float:

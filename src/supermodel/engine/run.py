@@ -5,7 +5,6 @@ from __future__ import annotations
 import copy
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
-from functools import partial
 from typing import Any
 
 import numpy as np
@@ -48,6 +47,7 @@ from supermodel.engine.policy import (
     WELCOME,
     Effort,
 )  # fmt: skip
+from supermodel.engine.probe import pace, probe
 from supermodel.engine.roughness import covariance, roughness
 from supermodel.engine.rungs import Gap, place, rebalance
 from supermodel.estimation.estimate import UNKNOWN, Estimate, Evidences
@@ -55,7 +55,6 @@ from supermodel.estimation.mbar import multistate
 from supermodel.jax_scope import in_float64
 from supermodel.models.joint import Joint
 from supermodel.models.model import Model
-from supermodel.models.space import Space
 from supermodel.results.paths import paths
 from supermodel.results.posterior import posteriors
 from supermodel.verdict.examine import examine
@@ -166,8 +165,8 @@ class Run:
 
     def _prepare(self) -> None:
         if not self.probes:
-            self.probes = self._probe()
-            self.pace = self.meter.pace  # once, and kept: the clock must not change its mind when a run is resumed
+            self.probes = probe(self.models, self.data, self.seed, self.meter)
+            self.pace = pace(self.probes)  # once, and kept: the clock must not change its mind when a run is resumed
             self._keep()
         effort = self._effort()
         self.is_thrifty = effort.is_thrifty
@@ -183,17 +182,6 @@ class Run:
             edges = enumerate(self._tree())
             self.arms = [self._warm(i, j, found, 1000 + n, used) for n, (i, j, found, used) in edges]
             self._keep()
-
-    def _probe(self) -> list[tuple[Joint, Known]]:
-        joints = canonical(self.models, self.data)
-        # A budget that does not hold a batch of every model holds a smaller one.
-        n = int(np.clip(self.meter.room // (8 * len(joints)), 8, BATCH))
-        if self.goals.max_seconds is not None and not all(joint.is_traceable for joint in joints):
-            n = min(n, 16)  # of unknown cost
-        probed = [(j, j.probe(np.random.default_rng(self.seed), n, partial(self.meter.likelihood, j))) for j in joints]
-        # Models are taken in an order that depends on what they say, not on how they are listed or named:
-        # swapping two models then flips the sign of ln B to the last bit.
-        return sorted(probed, key=lambda item: (item[0].dimension, tuple(item[1][1])))
 
     def _effort(self) -> Effort:
         """The effort that was asked for, or as much of it as a limited budget, or the price of a call, allows."""
@@ -219,6 +207,11 @@ class Run:
         """Whether the calls of an edge are dear."""
         return self.is_thrifty and not edge.is_traced
 
+    def _draws_of(self, *ends: Pilot | None) -> int:
+        """Of either end of a pair, to know the gap between them: ends that are alike need few."""
+        dear = self.is_thrifty and not all(p.joint.is_traceable for p in ends if p is not None)
+        return BATCH // 2 if dear else BATCH
+
     def _keep(self) -> None:
         if self.keep is not None:
             self.keep(self)
@@ -233,7 +226,9 @@ class Run:
         measured = {}
         for i, j in candidates(self.pilots, self.goals.target_error):
             first, second = self.pilots[i], None if j == root else self.pilots[j]
-            measured[i, j] = measure(joined(first, second, self.share), first, second, rng, self.meter)
+            measured[i, j] = measure(
+                joined(first, second, self.share), first, second, rng, self.meter, self._draws_of(first, second)
+            )
         # One evaluation a step on an edge to the reference and two on one between models; but through the reference a
         # pair of models needs two edges.
         tree = grow(root, {pair: 2 * found.gap.length**2 for pair, found in measured.items()})
@@ -491,18 +486,3 @@ def _learnt(edge: Edge, record: Block, tuning: Tuning) -> Tuning:
     log_z[used] = fit.log_z
     step = edge.kernel.steered(float(tuning.step), record.acceptance)
     return Tuning(table, rebalance(log_z, prior), step, leapfrogs(step), tuning.bold)
-
-
-def canonical(models: Mapping[str, Model], data: Any) -> list[Joint]:
-    """The models with their parameters in one common order: those that most models have first, then by name."""
-    counts: dict[str, int] = {}
-    for model in models.values():
-        for name in model.space.names:
-            counts[name] = counts.get(name, 0) + 1
-    found = []
-    for name, model in models.items():
-        joint = Joint(name, model.reordered(sorted(model.space.names, key=lambda p: (-counts[p], p))), data)
-        if not joint.is_traceable and isinstance(joint.space, Space):
-            joint = Joint(name, joint.model.with_space(joint.space.with_gaussian_tails()), data)
-        found.append(joint)
-    return found

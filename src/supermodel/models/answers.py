@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 import traceback
 from collections.abc import Mapping
 from pathlib import Path
@@ -31,14 +32,30 @@ class Failure:
         )
 
 
+class Answer(float):
+    """A number, and the seconds that it took where it was computed, on a worker or here."""
+
+    seconds: float
+
+    def __new__(cls, value: float, seconds: float) -> Answer:
+        made = super().__new__(cls, value)
+        made.seconds = seconds
+        return made
+
+    def __reduce__(self):
+        return Answer, (float(self), self.seconds)
+
+
 class Call:
     """One call of a plain-Python likelihood, as an object that worker processes can receive: a number or a `Failure`."""
 
     def __init__(self, name: str, model: Model, data: Any):
         self.name, self.function, self.data = name, model._log_likelihood or model.log_likelihood, data
 
-    def __call__(self, values: Mapping[str, Any]) -> float | Failure:
+    def __call__(self, values: Mapping[str, Any]) -> Answer | Failure:
+        since = time.perf_counter()
         answer = self.raw(values)
+        seconds = time.perf_counter() - since
         if isinstance(answer, Failure):
             return answer
         array = real(answer, self.name)
@@ -47,7 +64,7 @@ class Call:
                 f"the log likelihood of model {self.name!r} returned an array of shape {array.shape}; it must return one "
                 "number. Sum over the data, or set vectorized=True if it takes arrays of parameter values."
             )
-        return float(array)
+        return Answer(float(array), seconds)
 
     def raw(self, values: Mapping[str, Any]) -> Any:
         try:

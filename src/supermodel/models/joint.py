@@ -2,6 +2,7 @@ r"""A model with its data: $\ln J(x) = \ln L(x) + \ln \pi(x)$ as a function of o
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Mapping
 from functools import cached_property
 from typing import Any
@@ -10,7 +11,7 @@ import numpy as np
 
 from supermodel.errors import ModelError, SupermodelError
 from supermodel.jax_scope import in_float64
-from supermodel.models.answers import Call, Failure, no_number, real, told
+from supermodel.models.answers import Answer, Call, Failure, no_number, real, told
 from supermodel.models.many_points import compiled, over_points, width
 from supermodel.models.model import Model
 from supermodel.models.rounding import shifts
@@ -26,6 +27,9 @@ class Joint:
         self.name, self.model, self.data = name, model, data
         self.space = model.space
         self.dimension = model.space.dimension
+        self.pace = (
+            np.inf
+        )  # seconds of the quickest call of a black box, where it was computed: a busy machine leaves it as it is
         self.rejected = 0  # points that counted as impossible because there was no number
 
     # -- one point, traced ----------------------------------------------------------------------------------------
@@ -125,7 +129,9 @@ class Joint:
             return self.admitted(points, np.asarray(self._compiled(filled))[:n])
         values, call = self.space.values_at(points), Call(self.name, self.model, self.data)
         if self.model.vectorized:
+            since = time.perf_counter()
             answer = call.raw(values)
+            self.pace = min(self.pace, (time.perf_counter() - since) / n)
             if not isinstance(answer, Failure):
                 return self.admitted(points, self._one_each(answer, n))
             # Which point was it? Each alone is asked again.
@@ -134,6 +140,7 @@ class Joint:
         else:
             run = map if executor is None else executor.map
             answers = list(run(call, [{name: value[i] for name, value in values.items()} for i in range(n)]))
+            self.pace = min([self.pace, *(a.seconds for a in answers if isinstance(a, Answer))])
         failures = {i: a for i, a in enumerate(answers) if isinstance(a, Failure)}
         return self.admitted(
             points, real([np.nan if i in failures else a for i, a in enumerate(answers)], self.name), failures

@@ -1,0 +1,49 @@
+"""First calls: the models in a common order of parameters, some prior draws of each, and what a call costs."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from supermodel.engine.explore import Known
+from supermodel.engine.meter import Meter
+from supermodel.engine.policy import BATCH
+from supermodel.models.joint import Joint
+from supermodel.models.model import Model
+from supermodel.models.space import Space
+
+
+def canonical(models: Mapping[str, Model], data: Any) -> list[Joint]:
+    """The models with their parameters in one common order: those that most models have first, then by name."""
+    counts: dict[str, int] = {}
+    for model in models.values():
+        for name in model.space.names:
+            counts[name] = counts.get(name, 0) + 1
+    found = []
+    for name, model in models.items():
+        joint = Joint(name, model.reordered(sorted(model.space.names, key=lambda p: (-counts[p], p))), data)
+        if not joint.is_traceable and isinstance(joint.space, Space):
+            joint = Joint(name, joint.model.with_space(joint.space.with_gaussian_tails()), data)
+        found.append(joint)
+    return found
+
+
+def probe(models: Mapping[str, Model], data: Any, seed: int, meter: Meter) -> list[tuple[Joint, Known]]:
+    """Prior draws of every model with ln L there, in the order in which the models are taken."""
+    joints = canonical(models, data)
+    # A budget that does not hold a batch of every model holds a smaller one.
+    n = int(np.clip(meter.room // (8 * len(joints)), 8, BATCH))
+    if meter.goals.max_seconds is not None and not all(joint.is_traceable for joint in joints):
+        n = min(n, 16)  # of unknown cost
+    probed = [(j, j.probe(np.random.default_rng(seed), n, partial(meter.likelihood, j))) for j in joints]
+    # Models are taken in an order that depends on what they say, not on how they are listed or named:
+    # swapping two models then flips the sign of ln B to the last bit.
+    return sorted(probed, key=lambda item: (item[0].dimension, tuple(item[1][1])))
+
+
+def pace(probed: list[tuple[Joint, Known]]) -> float:
+    """Seconds a call of the slowest black box, 0 where there is none."""
+    return max((joint.pace for joint, _ in probed if np.isfinite(joint.pace)), default=0.0)
