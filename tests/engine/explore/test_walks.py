@@ -98,3 +98,13 @@ def test_a_shoulder_is_seen_along_the_parameter_that_has_it():
     ends = elsewhere(cloud, known(6, 0.0))
     assert len(ends) > 0 and np.all(ends[:, 0] > 2.9) and np.all(ends[:, 1:] == 0)
     assert len(elsewhere(plain, known(6, 0.0))) == 0
+
+
+def test_a_mode_at_five_standard_deviations_is_not_taken_for_home():
+    """In five dimensions the draws of the known hill reach to 2.2 on average, and another may stand at 5."""
+
+    def two(x):
+        return np.logaddexp(-0.5 * x[:, 0] ** 2, -0.5 * (x[:, 0] - 5) ** 2) - 0.5 * np.sum(x[:, 1:] ** 2, axis=1)
+
+    found = [elsewhere(Cloud(two, 5, seed=seed), known(5, 0.0)) for seed in range(4)]
+    assert all(len(ends) and np.all(np.abs(ends[:, 0] - 5) < 2.6) for ends in found)

@@ -20,7 +20,7 @@ STEPS = 5
 SMALL = 0.03  # widths of the hill: the difference that a gradient is taken by
 LONGEST = 30.0  # times a Newton step
 NEIGHBOURS = 12  # in distance, on either side, that a point is compared with
-HOME = 4.0  # standard deviations of the radius of N(0, I) within which a walker is at home
+HOME = 2.5  # standard deviations of the hill, within which a walker is at home: nearer ones are covered by it
 NOTHING = 15.0  # nats, and one for each parameter, below the summit: what ends there is no mode that counts
 FAR, BETWEEN = (
     np.array([3.0, 4.5, 6.0, 8.0]),
@@ -88,9 +88,8 @@ def shoulders(warp: Warp, height: Callable, summit: float) -> np.ndarray:
 
 
 def at_home(u: np.ndarray) -> np.ndarray:
-    """Whether points are where draws of N(0, I) are."""
-    d = u.shape[1]
-    return np.linalg.norm(u, axis=1) < np.sqrt(d) + HOME
+    """Whether walkers have come to the summit of N(0, I)."""
+    return np.linalg.norm(u, axis=1) < HOME
 
 
 def walk(u: np.ndarray, value: np.ndarray, height: Callable) -> tuple[np.ndarray, np.ndarray]:
