@@ -16,16 +16,14 @@ from supermodel.embedding.warp import Warp
 from supermodel.engine.explore.cloud import Cloud, Warped
 
 OUTLIERS, OTHERS = 4, 2  # walkers that start at points which stand out, and at others
-STEPS = 5
+STEPS = 10
 SMALL = 0.03  # widths of the hill: the difference that a gradient is taken by
 LONGEST = 30.0  # times a Newton step
 NEIGHBOURS = 12  # in distance, on either side, that a point is compared with
 HOME = 2.5  # standard deviations of the hill, within which a walker is at home: nearer ones are covered by it
 NOTHING = 15.0  # nats, and one for each parameter, below the summit: what ends there is no mode that counts
-FAR, BETWEEN = (
-    np.array([3.0, 4.5, 6.0, 8.0]),
-    np.array([1.5, 1.5, 1.75, 2.5]),
-)  # standard deviations, and what each stands for
+FAR = np.array([3.0, 4.5, 6.0, 8.0, 10.5, 13.5])  # standard deviations along a line,
+BETWEEN = np.array([1.5, 1.5, 1.75, 2.25, 2.75, 3.0])  # and how much of it each stands for
 BESIDE = 0.1  # share of the mass on a line beyond the hill that is no tail any more (of a normal law's: 0.024)
 WAY = np.array([1.0, 0.8, 0.6, 0.4, 0.2])  # of the way from an end to the summit, where a valley is looked for
 DIP = 0.1  # nats: the least valley
