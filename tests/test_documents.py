@@ -171,6 +171,16 @@ def test_blocks_share_names_and_a_reasoned_mark_skips(tmp_path):
     assert run(document(tmp_path, text.replace("<!-- not run: needs a cluster -->\n", "")), tmp_path).returncode == 7
 
 
+def test_code_in_the_column_here_is_run(tmp_path):
+    table = "| there | here |\n|---|---|\n| `f(x | y)` | sum: `z = 1 | 2`, `z += 1` |\n| `a` | nothing |\n"
+    page = document(
+        tmp_path, table + "```python\nassert z == 4\n```\n| x | here |\n|---|---|\n| `b` | `assert z == 5` |\n"
+    )
+    done = run(page, tmp_path)
+    assert done.returncode == 1 and "line 10" in done.stderr and "z == 5" in done.stderr
+    assert run(document(tmp_path, page.read_text().replace("| x | here |", "| x | y |")), tmp_path).returncode == 0
+
+
 RESULTS = """Text.
 
 ```toml title="a.toml"

@@ -5,7 +5,8 @@ would. A ```console block is run by the shell at its place, and any block with a
 folder as a file. Where the next fence after a ```python or ```console block is ```text, it shows what that block printed,
 and is rewritten. A line that differs in its seconds only ("in 8.0 s") stays as it is. A block that cannot be run carries
 `<!-- not run: reason -->` on the line before its fence; what follows it stays too. `<!-- needs: library -->` says that it is
-run where that library is installed. A ```text block that is no result says why in the same way.
+run where that library is installed. A ```text block that is no result says why in the same way. In a table whose last column
+is headed `here`, the code in that column is run too, row by row.
 
 `--check` changes nothing, prints the differences, and exits with 1 if there are any: the same bits are expected, so it is for
 the platform and the versions (`constraints.txt`) that made the pages. The tests compare too, anywhere, and to them a line is
@@ -89,6 +90,24 @@ def blocks(text: str) -> list[Block]:
     return found
 
 
+def cells(row: str) -> list[str]:
+    """The cells of a row of a table; a bar in `code` parts nothing."""
+    spared = re.sub(r"`[^`]*`", lambda code: code[0].replace("|", "\0"), row.strip().strip("|"))
+    return [cell.replace("\0", "|").strip() for cell in spared.split("|")]
+
+
+def code_in_tables(text: str) -> dict[int, str]:
+    """The code in the columns headed `here`, by line, counted from 1."""
+    found, lines = {}, text.splitlines()
+    for i, line in enumerate(lines):
+        if re.fullmatch(r"\|.*\| here \|", line) and why_not_run(lines[i - 1], i) is None:
+            for n, row in enumerate(lines[i + 2 :], i + 3):
+                if not row.startswith("|"):
+                    break
+                found[n] = "; ".join(re.findall(r"`([^`]*)`", cells(row)[-1]))
+    return found
+
+
 def program(text: str) -> str:
     """All blocks that are run as one script whose line numbers are those of the page; empty if there are none."""
     lines = [""] * (len(text.splitlines()) + 1)
@@ -103,6 +122,8 @@ def program(text: str) -> str:
         lines[block.line - 1 : block.line - 1 + len(code)] = code
         if block.is_run:
             lines[block.end - 1] = f"print({END + str(block.line)!r}, flush=True)"
+    for line, code in code_in_tables(text).items():
+        lines[line - 1] = code
     return "\n".join(lines)
 
 
