@@ -6,7 +6,7 @@ import time
 import traceback
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -32,18 +32,11 @@ class Failure:
         )
 
 
-class Answer(float):
+class Answer(NamedTuple):
     """A number, and the seconds that it took where it was computed, on a worker or here."""
 
+    value: float
     seconds: float
-
-    def __new__(cls, value: float, seconds: float) -> Answer:
-        made = super().__new__(cls, value)
-        made.seconds = seconds
-        return made
-
-    def __reduce__(self):
-        return Answer, (float(self), self.seconds)
 
 
 class Call:

@@ -139,8 +139,9 @@ class Joint:
             answers = [a if isinstance(a, Failure) else float(self._one_each(a, 1)[0]) for a in each]
         else:
             run = map if executor is None else executor.map
-            answers = list(run(call, [{name: value[i] for name, value in values.items()} for i in range(n)]))
-            self.pace = min([self.pace, *(a.seconds for a in answers if isinstance(a, Answer))])
+            told_each = list(run(call, [{name: value[i] for name, value in values.items()} for i in range(n)]))
+            self.pace = min([self.pace, *(a.seconds for a in told_each if isinstance(a, Answer))])
+            answers = [a.value if isinstance(a, Answer) else a for a in told_each]
         failures = {i: a for i, a in enumerate(answers) if isinstance(a, Failure)}
         return self.admitted(
             points, real([np.nan if i in failures else a for i, a in enumerate(answers)], self.name), failures
