@@ -20,7 +20,7 @@ from supermodel.engine.explore.cloud import Cloud, Prior, Warped, effective_size
 from supermodel.engine.explore.nested import nested_slices
 from supermodel.engine.explore.paths import by_level, by_temperature, off_the_floor, polish
 from supermodel.engine.explore.pilot import Fit, Look, Pilot, fitted_reference
-from supermodel.engine.explore.quadratic import WIDTH, by_quadratic, coefficients, fitted_quadratic
+from supermodel.engine.explore.quadratic import by_quadratic, coefficients, fitted_quadratic
 from supermodel.engine.explore.walks import follow
 from supermodel.engine.meter import Enough, Meter
 from supermodel.engine.policy import (
@@ -41,6 +41,7 @@ from supermodel.engine.policy import (
 from supermodel.engine.whiten import by_scores, spread
 from supermodel.models.joint import Joint
 
+CROWDED = 10.0  # widths of a cloud's highest points within which its posterior is
 SLACK = 0.03  # nats: the least error that a look claims
 
 
@@ -309,8 +310,8 @@ class Explorer:
 
 
 def _through_all(cloud: Cloud) -> Any:
-    """The quadratic through all points of a cloud."""
-    return fitted_quadratic(cloud.x, cloud.log_joint, np.exp(cloud.log_joint - cloud.log_joint.max()), WIDTH[1])
+    """The quadratic through all points of a cloud, which may be crowded about its summit."""
+    return fitted_quadratic(cloud.x, cloud.log_joint, np.exp(cloud.log_joint - cloud.log_joint.max()), CROWDED, CROWDED)
 
 
 def _is_exact(cloud: Cloud, warp: Any) -> bool:

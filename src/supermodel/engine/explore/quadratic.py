@@ -113,11 +113,12 @@ def _regressed(z: np.ndarray, y: np.ndarray, weight: np.ndarray, n: float) -> tu
     left, values, right = np.linalg.svd(bound - basis @ (basis.T @ bound), full_matrices=False)
     rest = target - basis @ (basis.T @ target)
     along = left.T @ rest
+    beyond = max(float(rest @ rest - along @ along), 0.0)  # what no quadratic explains
 
     def score(ridge: float) -> float:
         kept = values**2 / (values**2 + ridge)
         taken = (free.shape[1] + kept.sum()) / n
-        return (rest @ rest - np.sum((1 - (1 - kept) ** 2) * along**2)) / (1 - taken) ** 2 if taken < 0.9 else np.inf
+        return (beyond + np.sum(((1 - kept) * along) ** 2)) / (1 - taken) ** 2 if taken < 0.9 else np.inf
 
     scores = [score(ridge) for ridge in RIDGES]
     ridge = RIDGES[int(np.argmin(scores))] if np.isfinite(min(scores)) else RIDGES[-1]
