@@ -241,6 +241,7 @@ SHOWN = "  line    22.215 ± 0.018   0.9906  ▁▂▄ ▆█  478  10 001 likel
         ("± 0.018", "± 0.035", True),
         ("± 0.018", "± 0.038", False),
         ("± 0.018", "", False),
+        ("± 0.018", "± 0.000000000009", False),
         ("6.1 s", "2 min 3 s", True),
         ("▁▂▄ ▆█", "▁▂▂▂▄▆█", True),
         ("478", "912", True),
@@ -256,6 +257,8 @@ SHOWN = "  line    22.215 ± 0.018   0.9906  ▁▂▄ ▆█  478  10 001 likel
 def test_a_line_is_true_within_its_errors(old, new, is_true):
     assert old in SHOWN
     assert renew.is_true(SHOWN, SHOWN.replace(old, new)) is is_true
+    assert renew.is_true("0.944341553210 ± 0.000000000009", "0.944341553209 ± 0.000000000003")  # rounding
+    assert not renew.is_true("0.944341553210 ± 0.000000000009", "0.944348 ± 0.000000000003")
 
 
 def test_a_stale_result_is_told():

@@ -2,14 +2,17 @@
 
 import ast
 import json
+import os
 import re
 import shutil
 import subprocess
 import sys
 import time
 import tomllib
+import venv
 from importlib import resources
 from pathlib import Path
+from zipfile import ZipFile
 
 import pytest
 
@@ -131,6 +134,7 @@ def test_an_address_is_caught(line):
 
 # -- one version, and dependencies as they are used ---------------------------------------------------------------------
 
+TOOLS = {"docs", "lint"}  # extras for those who work on the package, not with it
 MODULE_OF = {"nautilus-sampler": "nautilus"}  # where a distribution and its module have different names
 COMES_WITH = {"pytensor": "pymc"}  # imported, and always installed by the other
 
@@ -165,6 +169,15 @@ def test_what_is_imported_is_declared_and_what_is_required_is_imported():
     assert core - used == set()
 
 
+def test_the_lowest_versions_are_the_bounds():
+    """`make test-lowest` tries what pyproject.toml promises, no more and no less."""
+    extras = project()["optional-dependencies"]
+    promised = [*project()["dependencies"], *(r for name, extra in extras.items() if name not in TOOLS for r in extra)]
+    bounds = {f"{b[1]}=={b[2]}" for r in promised if (b := re.match(r"([\w-]+)(?:\[\w+\])?>=([\d.]+)", r))}
+    lines = (ROOT / "constraints-lowest.txt").read_text().splitlines()
+    assert {line for line in lines if not line.startswith("#")} == bounds
+
+
 def test_there_is_one_version():
     version = re.search(r'^__version__ = "(.+?)"', (ROOT / "src/supermodel/__init__.py").read_text(), re.MULTILINE)[1]
     assert "version" in project()["dynamic"] and "version" not in project()
@@ -183,3 +196,45 @@ def test_git_ignores_no_source():
         ["git", "check-ignore", "--no-index", "--stdin", "-z"], cwd=ROOT, input=names, capture_output=True, text=True
     )
     assert [name for name in run.stdout.split("\0") if name] == []
+
+
+# -- built, and installed where nothing else is -------------------------------------------------------------------------
+
+
+def command(*words: object, cwd: Path) -> str:
+    """What a command prints, free of this environment's Python paths; skipped where packages cannot be fetched."""
+    environment = {key: value for key, value in os.environ.items() if not key.startswith("PYTHON")}
+    environment |= {"SUPERMODEL_CACHE": "off", "MPLBACKEND": "Agg"}
+    run = subprocess.run(list(map(str, words)), cwd=cwd, env=environment, capture_output=True, text=True, timeout=900)
+    if run.returncode and "No matching distribution found for hatchling" in run.stderr:
+        pytest.skip("pip finds no packages here")
+    assert run.returncode == 0, run.stderr[-4000:]
+    return run.stdout
+
+
+@pytest.mark.slow
+def test_wheel_and_sdist_work_in_a_clean_environment(tmp_path):
+    """Built from the sources, the same from the sdist as from the tree, and the demo runs from what was installed."""
+    tools, clean, dist = tmp_path / "tools", tmp_path / "clean", tmp_path / "dist"
+    for place in (tools, clean):
+        venv.create(place, with_pip=True)
+    pip = ["-m", "pip", "install", "--quiet", "--disable-pip-version-check", "-c", ROOT / "constraints.txt"]
+    command(tools / "bin" / "python", *pip, "hatchling", cwd=tmp_path)
+    command(tools / "bin" / "hatchling", "build", "-d", dist, cwd=ROOT)
+    (wheel,), (sdist,) = dist.glob("*.whl"), dist.glob("*.tar.gz")
+
+    again = ["-m", "pip", "wheel", "--quiet", "--no-deps", "--no-build-isolation", "-w", tmp_path / "again", sdist]
+    command(tools / "bin" / "python", *again, cwd=tmp_path)
+    first, second = (
+        {i.filename: i.CRC for i in ZipFile(tmp_path / p / wheel.name).infolist()} for p in ("dist", "again")
+    )
+    assert first == second
+    assert {"supermodel/py.typed", "supermodel/data/sine.csv", "supermodel_paper/__init__.py"} <= set(first)
+    assert not [name for name in first if name.startswith(("tests", "docs", "benchmarks"))]
+
+    command(clean / "bin" / "python", *pip, wheel, cwd=tmp_path)
+    where = command(clean / "bin" / "python", "-c", "import supermodel; print(supermodel.__file__)", cwd=tmp_path)
+    assert where.startswith(str(clean))
+    printed = command(clean / "bin" / "supermodel", "demo", "--out", "report", cwd=tmp_path)
+    assert "ln B(free : fixed) = 5.02" in printed and "5.0223 by quadrature" in printed
+    assert (tmp_path / "report" / "report.html").stat().st_size > 10_000

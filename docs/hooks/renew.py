@@ -11,7 +11,7 @@ is headed `here`, the code in that column is run too, row by row.
 `--check` changes nothing, prints the differences, and exits with 1 if there are any: the same bits are expected, so it is for
 the platform and the versions (`constraints.txt`) that made the pages. The tests compare too, anywhere, and to them a line is
 still true (`is_true`) if the words are the same and
-  - `value ± error` is within 4 joint errors, and the error within a factor of two;
+  - `value ± error` is within 4 joint errors, and the error within a factor of two (below 1e-6 it is rounding);
   - any other number (draws, calls, quantiles) is within a factor of two or 0.1;
   - times, the strokes of little histograms and the width of columns may be anything.
 Lines that follow from others are left out: the word for a ln B, fingerprints, and the advice on few draws.
@@ -158,6 +158,7 @@ def renewed(text: str, printed: dict[int, str]) -> str:
 
 NUMBER = r"[-+]?\d+(?:\.\d+)?(?:e[-+]?\d+)?"
 VALUES = re.compile(rf"(?<![\w.])({NUMBER})(?: ± <?({NUMBER}))?(?!\w)")
+ROUNDING = 1e-6
 FOLLOWS = re.compile(r"\(Trotta:|^\s*fingerprints:|^\s*Posteriors of as few as")  # from ln B, from the data, from ESS
 
 
@@ -180,8 +181,8 @@ def is_true(before: str, now: str) -> bool:
         return False
     for (a, a_error), (b, b_error) in zip(VALUES.findall(before), VALUES.findall(now), strict=True):
         if a_error and b_error:
-            apart = abs(float(a) - float(b)) > 4 * math.hypot(float(a_error), float(b_error))
-            if apart or not is_near(float(a_error), float(b_error)):
+            errors = [max(float(error), ROUNDING) for error in (a_error, b_error)]
+            if abs(float(a) - float(b)) > 4 * math.hypot(*errors) or not is_near(*errors):
                 return False
         elif a_error or b_error or not (is_near(float(a), float(b)) or abs(float(a) - float(b)) <= 0.1):
             return False
