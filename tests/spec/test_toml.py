@@ -1,5 +1,6 @@
 """TOML files: what they mean, how mistakes are shown in their place, and that no input crashes the loader."""
 
+import sys
 from importlib import resources
 
 import numpy as np
@@ -377,7 +378,11 @@ def test_a_data_root_refuses_what_lies_elsewhere(file, uploads):
 def test_a_data_root_that_cannot_be_looked_in_is_an_error_and_not_a_hole(uploads):
     for file, root in (("mine.csv", uploads / "no such folder"), ("circle.csv", uploads), ("a\\u0000b", uploads)):
         text = spec_of("sigma = 1", data=f'file = "{file}"')
-        with pytest.raises(SupermodelError, match="cannot be looked for in the data root|cannot be read"):
+        told = "cannot be looked for in the data root|cannot be read"
+        told += (
+            "|there is no file '.*circle.csv'" if sys.version_info >= (3, 13) else ""
+        )  # there, no error of `resolve`
+        with pytest.raises(SupermodelError, match=told):
             parse_spec(text, uploads, data_root=root)
 
 
