@@ -109,7 +109,7 @@ def test_plots_and_report(cars, tmp_path):
     assert ax.has_data() and len(ax.get_yticks()) == 6
     with pytest.raises(sm.SupermodelError, match="models, inclusion, effects, robustness"):
         cars.plot("all")
-    cars.report(tmp_path / "report.html")
+    assert cars.report(tmp_path / "report.html") == tmp_path / "report.html"
     page = (tmp_path / "report.html").read_text()
     assert (
         page.count("<svg") >= 4

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import re
 from functools import partial
 from typing import TYPE_CHECKING
+
+from markupsafe import Markup, escape
 
 from supermodel.regressions import words
 from supermodel.report import regression_plots as plots
@@ -19,6 +22,11 @@ CITE = """@article{rouder2012, author={Rouder, J. N. and Morey, R. D. and Speckm
 @article{liang2008, author={Liang, F. and Paulo, R. and Molina, G. and Clyde, M. A. and Berger, J. O.},
   title={Mixtures of g priors for {Bayesian} variable selection}, journal={Journal of the American Statistical Association},
   volume={103}, year={2008}}"""
+
+
+def raised(text: str) -> Markup:
+    """The text with its powers of ten set as powers."""
+    return Markup(re.sub(r"10\^(-?\d+)", r"10<sup>\1</sup>", str(escape(text))))
 
 
 def page(result: Regression) -> str:
@@ -45,7 +53,7 @@ def page(result: Regression) -> str:
                              [(robust.plot, "", (6.4, 3.4))]))  # fmt: skip
     made = ", ".join(f"{library} {version}" for library, version in versions().items())
     return rendered(
-        title=f"{result.kind}: {result.formula}", headline=result.sentence(), meaning=result.apa(),
+        title=f"{result.kind}: {result.formula}", headline=raised(result.sentence()), meaning=raised(result.apa()),
         odds=" ".join(map(str, result.hypotheses)), level=result.verdict.level, verdict=WORDS[result.verdict.level],
         reasons=result.verdict.reasons, sections=[s for s in built if s.tables or s.pictures],
         methods=f"{result.method}. Priors: {result.priors}.", bibtex=CITE,

@@ -7,6 +7,7 @@ import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from pathlib import Path
 from typing import Any, Protocol
 
 import numpy as np
@@ -245,11 +246,12 @@ class Regression:
             raise SupermodelError(f"there is no plot {what!r}; there are {', '.join((*pictures, 'robustness'))}.")
         return pictures[what](self, ax=ax)
 
-    def report(self, path: str | os.PathLike[str]) -> None:
-        """Write one self-contained HTML page."""
+    def report(self, path: str | os.PathLike[str]) -> Path:
+        """Write one self-contained HTML page; its path."""
         from supermodel.regressions.page import page
 
         write_atomically(path, page(self).encode())
+        return Path(path)
 
     def asdict(self) -> dict[str, Any]:
         """The answer as plain numbers, lists and strings."""
