@@ -20,7 +20,7 @@ def photograph(page: Path, scheme: str, to: Path) -> None:
         raw = Path(folder) / "raw.png"
         options = ["--headless=new", "--no-sandbox", "--disable-gpu", "--hide-scrollbars", f"--user-data-dir={folder}"]
         options += [f"--blink-settings=preferredColorScheme={SCHEMES[scheme]}", "--force-device-scale-factor=1.5"]
-        command = ["chromium", *options, "--window-size=1060,1270", f"--screenshot={raw}", page.resolve().as_uri()]
+        command = ["chromium", *options, "--window-size=1060,1270", f"--screenshot={raw}", page.as_uri()]
         subprocess.run(command, check=True, capture_output=True, timeout=120)
         Image.open(raw).convert("RGB").quantize(COLOURS, dither=Image.Dither.NONE).save(to, optimize=True)
 
@@ -28,9 +28,10 @@ def photograph(page: Path, scheme: str, to: Path) -> None:
 def main(folder: Path) -> None:
     """Run the demo, photograph its report twice."""
     with tempfile.TemporaryDirectory() as out:
-        subprocess.run([sys.executable, "-m", "supermodel", "demo", "--out", out], check=True)
+        subprocess.run([sys.executable, "-m", "supermodel", "demo", "--out", out], check=True, capture_output=True)
+        report = (Path(out) / "report.html").resolve(strict=True)  # chromium would photograph its own error page
         for scheme in SCHEMES:
-            photograph(Path(out) / "report.html", scheme, folder / f"report_{scheme}.png")
+            photograph(report, scheme, folder / f"report_{scheme}.png")
 
 
 if __name__ == "__main__":
