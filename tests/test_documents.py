@@ -78,6 +78,15 @@ def test_readme_holds_an_example_that_is_run():
     assert "sm.compare(" in program((ROOT / "README.md").read_text())
 
 
+def test_a_table_quotes_what_the_readme_prints():
+    readme, table = (ROOT / "README.md").read_text(), (ROOT / "docs" / "choose.md").read_text()
+    found, calls = (
+        re.search(r"^ln B\(free : fixed\) = (.*)$", readme, re.MULTILINE),
+        re.search(r"^([\d ]+) likelihood", readme, re.M),
+    )
+    assert f'| `method="auto"` | {found[1]} | {calls[1]} |' in table
+
+
 def test_every_page_is_in_the_navigation():
     navigation = (ROOT / "mkdocs.yml").read_text()
     pages = [str(p.relative_to(ROOT / "docs")) for p in (ROOT / "docs").rglob("*.md")]
