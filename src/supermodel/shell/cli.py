@@ -7,7 +7,6 @@ was an answer.
 from __future__ import annotations
 
 import argparse
-import os
 import sys
 from collections.abc import Collection, Sequence
 from pathlib import Path
@@ -18,6 +17,7 @@ from supermodel.errors import SupermodelError, suggestion
 from supermodel.options import BY_NAME, FLAGS
 from supermodel.shell import regress
 from supermodel.shell.folder import write_numbers
+from supermodel.shell.reader import say, unread
 
 if TYPE_CHECKING:
     from supermodel.results.comparison import Comparison
@@ -43,7 +43,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         print("supermodel: interrupted.", file=sys.stderr)
         return INTERRUPTED
     except BrokenPipeError:  # the reader went away, e.g. `| head`
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        unread()
         return 0
 
 
@@ -320,13 +320,13 @@ def _write(result: Comparison, folder: Path) -> dict[str, Path]:
 
 def _print(result: Comparison, as_json: bool) -> None:
     if as_json:
-        print(result.to_json())
+        say(result.to_json())
     elif sys.stdout.isatty():
         from supermodel.shell.terminal import show
 
         show(result)
     else:
-        print(result)
+        say(result)
 
 
 def _dump(value: Any) -> None:

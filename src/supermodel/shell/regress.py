@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from supermodel.errors import SupermodelError
 from supermodel.shell.folder import write_numbers
+from supermodel.shell.reader import say
 
 if TYPE_CHECKING:
     from supermodel.regressions.result import Regression
@@ -76,7 +77,7 @@ def check(spec: RegressionSpec, as_json: bool) -> int:
 
 def show(result: Regression, as_json: bool, folder: Path | None) -> int:
     """Print it, write it, and return the exit code."""
-    print(result.to_json() if as_json else result)
+    say(result.to_json() if as_json else result)
     if folder is not None:
         numbers = write_numbers(folder, result.to_json())
         result.report(folder / "report.html")
