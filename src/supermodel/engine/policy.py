@@ -78,6 +78,9 @@ UNSEEN = 0.3  # share of climbs that ended where no other did, above which modes
 DOF = 5.0  # of Student hills: tails heavier than most posteriors', yet 90% as efficient as Gaussian ones for these
 
 
+HALF = 0.5  # of the usual calls, below which a limit makes them dear
+
+
 class Effort(NamedTuple):
     """How hard to look; in draws of the prior, draws per level, climbs, and whether nested slices may settle a doubt."""
 
@@ -102,7 +105,7 @@ class Effort(NamedTuple):
         second = second if self.second and by > 0.2 else 0
         return self._replace(
             first=first, first_black=black, level=level, second=second, climbs=max(int(by * self.climbs), 2), nested=0,
-            is_thrifty=True,
+            is_thrifty=self.is_thrifty or by < HALF,
         )  # fmt: skip
 
 

@@ -22,6 +22,7 @@ EXAMINED = 20_000  # draws beyond which a second look at a chain is taken at a t
 NOTHING = 100.0  # nats below the highest at which a draw has no weight
 ONE_SIDED = 1.645  # standard errors below which a normal number falls once in twenty
 HOLDS = 0.1  # of all weight: what the largest draw has where weights have no mean
+ROUNDING = 2.0**14 * float(np.finfo(float).eps)  # of ln J: sums over data, and a warp fitted to them, are off by so much
 BOUNDED = 4.0  # times their mean that weights may reach before their tail is looked at
 
 
@@ -94,7 +95,7 @@ def _of_ladder(draws: Draws) -> Report:
     # Where the warp is exact nothing scatters but rounding: an error is never below that floor.
     # Draws where a density is nothing (far out in the prior) have large logarithms and no weight: they do not count.
     counted = draws.log_joints[draws.log_joints > draws.log_joints.max(axis=(0, 1)) - NOTHING]
-    floor = 256 * np.finfo(float).eps * float(np.max(np.abs(counted), initial=1.0))
+    floor = ROUNDING * float(np.max(np.abs(counted), initial=1.0))
     chains, n = rung.shape
     tail, tail_error, largest = _tail(draws, rung == coordinate.corner(1))
     # What limits the answer is the slowest of: the influence itself and the walk along the ladder.
