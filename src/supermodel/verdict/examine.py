@@ -22,7 +22,8 @@ EXAMINED = 20_000  # draws beyond which a second look at a chain is taken at a t
 NOTHING = 100.0  # nats below the highest at which a draw has no weight
 ONE_SIDED = 1.645  # standard errors below which a normal number falls once in twenty
 HOLDS = 0.1  # of all weight: what the largest draw has where weights have no mean
-ROUNDING = 2.0**14 * float(np.finfo(float).eps)  # of ln J: sums over data, and a warp fitted to them, are off by so much
+ROUNDING = 2.0**13 * float(np.finfo(float).eps)  # of ln J: what sums over data, and a warp fitted to them, are off by
+ROUNDED = 1e-6  # nats apart: no two estimators that are nearer disagree, however small their errors
 BOUNDED = 4.0  # times their mean that weights may reach before their tail is looked at
 
 
@@ -64,11 +65,12 @@ class Report:
 
     @property
     def disagreement(self) -> float:
-        """The two estimators' difference in units of the larger error; 0 for a chain that has only one."""
+        """The two estimators' difference in units of the larger error, or of a millionth of a nat, below which nothing but rounding
+        sets them apart; 0 for a chain that has only one.
+        """
         if self.method == CHAIN and self.second_value != self.second_value:
             return 0.0
-        scale = max(self.error, self.second_error)
-        return abs(self.value - self.second_value) / scale if scale > 0 else 0.0
+        return abs(self.value - self.second_value) / max(self.error, self.second_error, ROUNDED)
 
     def figures(self) -> dict[str, float]:
         """All numbers that the method has, as a file keeps them."""
