@@ -1,0 +1,1 @@
+"""Thousands of data sets, one choice between models: `compare_many`."""
