@@ -19,7 +19,9 @@ class Job:
     token: str
     seed: int = 0
     target_error: float = 0.2
-    settings: Mapping[str, Any] = field(default_factory=dict)  # further options of `compare`, for rows that need the engine
+    settings: Mapping[str, Any] = field(
+        default_factory=dict
+    )  # further options of `compare`, for rows that need the engine
 
 
 @dataclass(frozen=True, eq=False)
