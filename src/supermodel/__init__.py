@@ -35,6 +35,8 @@ _HOMES = {
     "exact": "supermodel.exact",
     "compare": "supermodel.comparing",
     "evidence": "supermodel.comparing",
+    "compare_many": "supermodel.survey.many",
+    "ManyResult": "supermodel.survey.result",
     "regression": "supermodel.regressions.regress",
     "anova": "supermodel.regressions.regress",
     "ttest": "supermodel.regressions.one_parameter",
@@ -83,6 +85,8 @@ if TYPE_CHECKING:
     from supermodel.sampling.sample import sample as sample
     from supermodel.spec.stored import load as load
     from supermodel.spec.toml import read_spec as read_spec
+    from supermodel.survey.many import compare_many as compare_many
+    from supermodel.survey.result import ManyResult as ManyResult
     from supermodel.trust.calibrate import calibrate as calibrate
     from supermodel.trust.check import check as check
     from supermodel.trust.crosscheck import crosscheck as crosscheck

@@ -82,7 +82,7 @@ class Reporter:
         if done and not self.live and now - run.began < EVERY_LOG:
             return  # a short run needs no word in a log
         self.last, self.is_foretold = now, self.is_foretold or first
-        line = status(run, now, self.pace)
+        line = run.status(now) if hasattr(run, "status") else status(run, now, self.pace)
         if self.live:
             self._show(line)
         else:

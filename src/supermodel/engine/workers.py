@@ -19,13 +19,14 @@ POLL = 0.1  # seconds between two looks at Ctrl-C and the clock
 
 
 @contextlib.contextmanager
-def pool_of(executor: Any) -> Iterator[Any]:
+def pool_of(executor: Any, initializer: Callable[[], None] | None = None) -> Iterator[Any]:
     """The executor as it is; of a number as many worker processes, which end with the run."""
     if not isinstance(executor, int):
         yield executor
         return
     # Never forked: a child of a process in which JAX has threads may wait for them for ever.
-    with contextlib.closing(_Pool(executor, mp_context=multiprocessing.get_context("spawn"))) as pool:
+    spawned = multiprocessing.get_context("spawn")
+    with contextlib.closing(_Pool(executor, mp_context=spawned, initializer=initializer)) as pool:
         yield pool
 
 

@@ -141,7 +141,7 @@ def write_atomically(path: str | os.PathLike[str], content: bytes) -> None:
         os.replace(temporary, path)
         _sync_folder(path.parent)
     except OSError as error:
-        raise StorageError(_what_happened(path, error, len(content))) from error
+        raise StorageError(explained(path, error, len(content))) from error
     finally:
         with contextlib.suppress(OSError):
             temporary.unlink()
@@ -161,7 +161,8 @@ def _sync_folder(folder: Path) -> None:
         os.close(handle)
 
 
-def _what_happened(path: Path, error: OSError, size: int) -> str:
+def explained(path: Path, error: OSError, size: int = 0) -> str:
+    """Why a file could not be written, and what to do."""
     folder, megabytes = repr(str(path.parent)), f"{size / 1e6:.1f} MB"
     forbidden = f"the folder {folder} may not be written to. Choose another folder or change its permissions"
     reasons = {
