@@ -70,6 +70,17 @@ def test_after_the_death_of_a_worker_the_run_goes_on_from_its_checkpoint(tmp_pat
     assert (resumed.value, resumed.error, resumed.evaluations) == (straight.value, straight.error, straight.evaluations)
 
 
+def test_a_pool_that_dies_while_it_is_given_work_is_told_as_that(monkeypatch):
+    """Its pipes are closed under `submit` then, which Python tells as an OSError."""
+
+    def closed(*given, **named):
+        raise OSError(9, "Bad file descriptor")
+
+    monkeypatch.setattr(ProcessPoolExecutor, "submit", closed)
+    with pytest.raises(SupermodelError, match="a worker of the executor died"):
+        sm.evidence(model(sound), executor=1, **OPTIONS)
+
+
 class Hanging:
     """A likelihood that from its 300th call on waits until it is released."""
 

@@ -33,6 +33,12 @@ def pool_of(executor: Any, initializer: Callable[[], None] | None = None) -> Ite
 class _Pool(ProcessPoolExecutor):
     """Worker processes, none of which outlives the run, not even one that hangs in a likelihood."""
 
+    def submit(self, *call: Any, **named: Any) -> Any:
+        try:
+            return super().submit(*call, **named)
+        except OSError as error:  # the pool died in this very moment, and its pipes were closed under us
+            raise BrokenExecutor(f"the workers died while work was handed to them ({error})") from error
+
     def close(self) -> None:
         processes = list((getattr(self, "_processes", None) or {}).values())
         self.shutdown(wait=False, cancel_futures=True)

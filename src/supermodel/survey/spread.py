@@ -12,7 +12,7 @@ import itertools
 import os
 import signal
 from collections import deque
-from collections.abc import Iterable, Iterator
+from collections.abc import Generator, Iterable, Iterator
 from concurrent.futures import FIRST_COMPLETED, BrokenExecutor, Future, wait
 from dataclasses import dataclass, replace
 from typing import Any
@@ -33,7 +33,7 @@ ALONE_XLA = "--xla_cpu_multi_thread_eigen=false intra_op_parallelism_threads=1"
 
 def spread(
     job: Job, chunks: Iterable[Chunk], executor: Any, interrupts: Interrupts
-) -> Iterator[tuple[Chunk, list[Outcome]]]:
+) -> Generator[tuple[Chunk, list[Outcome]], None, None]:
     """Chunks and what came of them, as they come."""
     if executor is None:
         for chunk in chunks:
