@@ -204,20 +204,6 @@ def test_worker_processes_give_the_same_bits():
     )
 
 
-@pytest.mark.slow
-def test_the_executor_of_a_dask_cluster():
-    distributed = pytest.importorskip("distributed")
-    models = {
-        "wide": sm.Model({"mu": stats.norm(0, 3)}, plain_likelihood),
-        "narrow": sm.Model({"mu": stats.norm(0, 1)}, plain_likelihood),
-    }
-    alone = sm.compare(models, seed=0, target_error=0.1, progress=False)
-    with distributed.LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address=None) as cluster:
-        with distributed.Client(cluster) as client:
-            spread = sm.compare(models, seed=0, target_error=0.1, executor=client.get_executor(), progress=False)
-    assert spread.log_bayes_factor("wide", "narrow") == alone.log_bayes_factor("wide", "narrow")
-
-
 def test_interrupting_returns_the_best_answer_so_far(monkeypatch):
     models, truth = gamma_rates()
     asked, choose = [], Run._most_useful

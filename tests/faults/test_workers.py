@@ -10,6 +10,7 @@ import threading
 import time
 from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
 from multiprocessing import get_context
+from pathlib import Path
 
 import pytest
 from scipy import stats
@@ -123,6 +124,37 @@ def test_a_number_of_worker_processes_gives_the_bits_of_none():
 def test_a_likelihood_that_cannot_be_sent_is_told_what_to_do(likelihood):
     with pytest.raises(ModelError, match="model 'model' cannot be sent to worker processes .*Define it with `def`"):
         sm.evidence(model(likelihood), executor=1, **OPTIONS)
+
+
+ORPHANED = """
+import multiprocessing, os, time
+from supermodel.engine.workers import pool_of
+
+if __name__ == "__main__":
+    with pool_of(1) as pool:
+        print(pool.submit(os.getpid).result(), flush=True)
+        time.sleep(60)
+"""
+
+
+def is_running(pid):
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()[0] != "Z"
+    except OSError:
+        return False
+
+
+@pytest.mark.skipif(not os.path.exists("/proc/self/stat"), reason="no /proc to look into")
+def test_workers_end_when_the_process_that_they_work_for_is_killed(tmp_path):
+    (tmp_path / "orphaned.py").write_text(ORPHANED)
+    with subprocess.Popen([sys.executable, "orphaned.py"], cwd=tmp_path, stdout=subprocess.PIPE, text=True) as driver:
+        worker = int(driver.stdout.readline())
+        assert is_running(worker)
+        driver.kill()
+    end = time.monotonic() + 20
+    while is_running(worker) and time.monotonic() < end:
+        time.sleep(0.02)
+    assert not is_running(worker)
 
 
 SCRIPT = """

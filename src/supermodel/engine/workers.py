@@ -5,6 +5,9 @@ from __future__ import annotations
 import contextlib
 import math
 import multiprocessing
+import os
+import signal
+import threading
 import time
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import BrokenExecutor, ProcessPoolExecutor, wait
@@ -19,15 +22,29 @@ POLL = 0.1  # seconds between two looks at Ctrl-C and the clock
 
 
 @contextlib.contextmanager
-def pool_of(executor: Any, initializer: Callable[[], None] | None = None) -> Iterator[Any]:
-    """The executor as it is; of a number as many worker processes, which end with the run."""
+def pool_of(executor: Any, is_deaf: bool = False) -> Iterator[Any]:
+    """The executor as it is; of a number as many worker processes, which end with the run; deaf ones do not hear Ctrl-C."""
     if not isinstance(executor, int):
         yield executor
         return
     # Never forked: a child of a process in which JAX has threads may wait for them for ever.
     spawned = multiprocessing.get_context("spawn")
-    with contextlib.closing(_Pool(executor, mp_context=spawned, initializer=initializer)) as pool:
+    with contextlib.closing(_Pool(executor, mp_context=spawned, initializer=_begin, initargs=(is_deaf,))) as pool:
         yield pool
+
+
+def _begin(is_deaf: bool) -> None:
+    """In a worker: end when the process that it works for is killed, which would else leave it waiting for ever."""
+    if is_deaf:  # Ctrl-C on a terminal reaches the workers as well
+        signal.signal(signal.SIGINT, signal.SIG_IGN)
+    parent = multiprocessing.parent_process()
+
+    def watch() -> None:
+        if parent is not None:
+            parent.join()
+            os._exit(1)
+
+    threading.Thread(target=watch, daemon=True).start()
 
 
 class _Pool(ProcessPoolExecutor):

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 from supermodel import __version__
 from supermodel.errors import SupermodelError, suggestion
 from supermodel.options import BY_NAME, FLAGS
-from supermodel.shell import regress
+from supermodel.shell import many, regress
 from supermodel.shell.folder import write_numbers
 from supermodel.shell.reader import say, unread
 
@@ -91,6 +91,12 @@ def _parser() -> tuple[argparse.ArgumentParser, Collection[str]]:
     _run_options(sub, ("seed", "target_error", "max_seconds", "max_evaluations", "explore"))
     _json_option(sub)
 
+    sub = command("many", _many, "compare the models of a file on each of many data sets")
+    sub.add_argument("file", type=Path, metavar="FILE.toml|FILE.py", help=FILES + "; data in it are not used")
+    many.add_arguments(sub)
+    _run_options(sub, many.OPTIONS, target_error=many.TARGET_ERROR)
+    _json_option(sub)
+
     sub = command("check", _check, "look at the models of a file without running them")
     _file_argument(sub)
     _json_option(sub)
@@ -129,11 +135,12 @@ def _data_root_option(sub: argparse.ArgumentParser) -> None:
     sub.add_argument("--data-root", type=Path, metavar="DIR", help=text)
 
 
-def _run_options(sub: argparse.ArgumentParser, names: Collection[str] = BY_NAME) -> None:
+def _run_options(sub: argparse.ArgumentParser, names: Collection[str] = BY_NAME, **defaults: Any) -> None:
     """The flags of `compare`; what they were given is checked by `_given`, with the words of the table."""
     for option in FLAGS:
         if option.name in names:
-            text = option.help + (f" (default: {option.default})" if option.default is not None else "")
+            default = defaults.get(option.name, option.default)
+            text = option.help + (f" (default: {default})" if default is not None else "")
             sub.add_argument(option.flag, dest=option.name, nargs=len(option.words), metavar=option.words, help=text)
 
 
@@ -176,6 +183,10 @@ def _demo(args: argparse.Namespace) -> int:
 
 def _regress(args: argparse.Namespace) -> int:
     return regress.show(regress.asked(args, _given(args) | _quiet(args)), args.json, args.out)
+
+
+def _many(args: argparse.Namespace) -> int:
+    return many.run(args, _given(args))
 
 
 def _compare(args: argparse.Namespace) -> int:

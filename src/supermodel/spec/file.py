@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 import traceback
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from importlib import util
 from pathlib import Path
 
@@ -14,16 +14,17 @@ from supermodel.options import BY_NAME
 from supermodel.spec.toml import Spec, read_spec
 
 
-def read_file(path: str | Path, data_root: str | Path | None = None) -> Spec:
+def read_file(path: str | Path, data_root: str | Path | None = None, columns: Sequence[str] | None = None) -> Spec:
     """Models, data and options of `FILE.toml` or `FILE.py`; the latter is run, like any script of yours.
 
-    `data_root` confines the data file of a TOML; a FILE.py, which may open what it likes, is then refused.
+    `data_root` confines the data file of a TOML; a FILE.py, which may open what it likes, is then refused. `columns`: the
+    names that formulas may use where data come from elsewhere.
     """
     path = Path(path)
     if not path.is_file():
         raise SupermodelError(f"there is no file {str(path)!r}.")
     if path.suffix == ".toml":
-        return read_spec(path, data_root)
+        return read_spec(path, data_root, columns)
     if path.suffix == ".py" and data_root is not None:
         raise SupermodelError(
             f"{str(path)!r} is run as Python and may open any file: a data root ({str(data_root)!r}) cannot confine it. "

@@ -26,8 +26,8 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -55,25 +55,40 @@ class Spec:
     run: dict[str, Any]
     name: str
     formulas: dict[str, str]  # none in a Python file
+    columns: dict[str, str] = field(default_factory=dict)  # {key in `data`: column of the file}; none in a Python file
 
 
-def read_spec(path: str | Path, data_root: str | Path | None = None) -> Spec:
+def read_spec(path: str | Path, data_root: str | Path | None = None, columns: Sequence[str] | None = None) -> Spec:
     """The comparison that a TOML file describes; file names in it are relative to its folder.
 
     `data_root`: a folder that the data file must lie in, links and `..` followed; without it `file` may be any file that
     you may read. For services that are handed TOML by others.
+    `columns`: names of columns that data will have which come from elsewhere; those of the file are then not read.
     """
     path = Path(path)
-    return parse_spec(text_of(path), path.parent, str(path), data_root)
+    return parse_spec(text_of(path), path.parent, str(path), data_root, columns)
 
 
-def parse_spec(text: str, directory: str | Path = ".", name: str = "spec", data_root: str | Path | None = None) -> Spec:
+def parse_spec(
+    text: str,
+    directory: str | Path = ".",
+    name: str = "spec",
+    data_root: str | Path | None = None,
+    columns: Sequence[str] | None = None,
+) -> Spec:
     """The comparison that a TOML text describes."""
     source = Source.of(text, name)
     top = source.tree
-    source.check_keys((), top, ("data", "noise", "models", "run", *TEXTS), required=("data", "models"))
+    needed = ("data", "models") if columns is None else ("models",)
+    source.check_keys((), top, ("data", "noise", "models", "run", *TEXTS), required=needed)
     options = source.table(("run",), top.get("run", {}))
-    columns = _Columns.of(source, Path(directory), data_root, options.get("missing") == "drop")
+    given = source.table(("data",), top.get("data", {}))
+    source.check_keys(("data",), given, ("file", "x", "y", "columns"))
+    # Data from elsewhere are not known yet: ones stand for them, which are positive, and counts.
+    table = _table(source, given, Path(directory), data_root) if columns is None else (
+        Table({column: np.ones(1) for column in columns}, "the data")
+    )  # fmt: skip
+    found = _Columns.of(source, given, table, options.get("missing") == "drop")
     common = source.table(("noise",), top.get("noise", {}))
     models, formulas = {}, {}
     described = source.table(("models",), top["models"])
@@ -82,10 +97,10 @@ def parse_spec(text: str, directory: str | Path = ".", name: str = "spec", data_
             ("models",), "there are no models", 'Write at least two, e.g. [models.line] with mean = "a + b * x".'
         )
     for label, given in described.items():
-        models[label], formulas[label] = _model(source, ("models", label), given, common, columns)
+        models[label], formulas[label] = _model(source, ("models", label), given, common, found)
     models = _labelled(source, models)
     run = _run_options(source, options, tuple(models))
-    return Spec(models, columns.data, run, name, formulas)
+    return Spec(models, found.data, run, name, formulas, found.names)
 
 
 TEXTS = ("labels", "units")  # of parameters, for tables and axes
@@ -115,17 +130,10 @@ class _Columns:
     unusable: dict[str, str]  # columns that are not all numbers, and why
     complete: np.ndarray  # rows in which nothing is missing that a formula may name
     x: str = ""  # the key of the column over which predictions are drawn
+    names: dict[str, str] = field(default_factory=dict)  # a key in `data` -> the column
 
     @classmethod
-    def of(cls, source: Source, directory: Path, data_root: str | Path | None, drops: bool) -> _Columns:
-        given = source.table(("data",), source.tree["data"])
-        source.check_keys(("data",), given, ("file", "x", "y", "columns"))
-        if ("file" in given) == ("columns" in given):
-            raise source.error(("data",), "either `file` or `columns` is needed, and not both",
-                               'Write file = "data.csv", or columns = { x = [1, 2], y = [3, 4] }.')  # fmt: skip
-        table = (
-            _read_file(source, given, directory, data_root) if "file" in given else _inline(source, given["columns"])
-        )
+    def of(cls, source: Source, given: Mapping[str, Any], table: Table, drops: bool) -> _Columns:
         why_not = {name: _why_unusable(table, name, drops) for name in table.columns}
         unusable = {name: why for name, why in why_not.items() if why}
         columns = {name: values.astype(float) for name, values in table.columns.items() if name not in unusable}
@@ -143,8 +151,16 @@ class _Columns:
             keys[RESPONSE] = "y (column)"
         named = {response, *_names_in([source.tree.get("noise"), source.tree["models"]])}
         complete = np.all([np.isfinite(values) for name, values in columns.items() if name in named], axis=0)
-        data = {keys[name]: values for name, values in columns.items()}
-        return cls({**data, RESPONSE: columns[response]}, keys, unusable, complete, keys.get(x, ""))
+        names = {**{keys[name]: name for name in columns}, RESPONSE: response}
+        data = {key: columns[name] for key, name in names.items()}
+        return cls(data, keys, unusable, complete, keys.get(x, ""), names)
+
+
+def _table(source: Source, given: Mapping[str, Any], directory: Path, data_root: str | Path | None) -> Table:
+    if ("file" in given) == ("columns" in given):
+        raise source.error(("data",), "either `file` or `columns` is needed, and not both",
+                           'Write file = "data.csv", or columns = { x = [1, 2], y = [3, 4] }.')  # fmt: skip
+    return _read_file(source, given, directory, data_root) if "file" in given else _inline(source, given["columns"])
 
 
 def _why_unusable(table: Table, name: str, drops: bool) -> str:

@@ -119,12 +119,14 @@ class ManyResult:
 
     # -- shown --------------------------------------------------------------------------------------------------------
 
-    def _counts(self) -> dict[str, int]:
+    @property
+    def counts(self) -> dict[str, int]:
+        """How many data sets have each verdict."""
         found = self.table.drop_duplicates("row")["verdict"].value_counts()
         return {level: int(found[level]) for level in LEVELS if level in found}
 
     def __str__(self) -> str:
-        counts = ", ".join(f"{n} {level}" for level, n in self._counts().items())
+        counts = ", ".join(f"{n} {level}" for level, n in self.counts.items())
         lines = [f"{len(self)} data sets, {len(self.models)} models" + (f": {counts}" if counts else "")]
         for first, second in table.pairs_of(self.models):
             known = self.rows(first, second)

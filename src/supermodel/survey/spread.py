@@ -10,7 +10,6 @@ from __future__ import annotations
 import contextlib
 import itertools
 import os
-import signal
 from collections import deque
 from collections.abc import Generator, Iterable, Iterator
 from concurrent.futures import FIRST_COMPLETED, BrokenExecutor, Future, wait
@@ -27,7 +26,7 @@ from supermodel.survey.job import Chunk, Job, Outcome
 AHEAD = 2  # chunks under way for each worker: one in work, one that waits
 UNKNOWN_WIDTH = 32  # workers of an executor that does not say how many it has
 POLL = 0.2  # seconds between two looks at Ctrl-C
-ALONE = {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1", "MKL_NUM_THREADS": "1"}
+ALONE = {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1", "MKL_NUM_THREADS": "1", "NPROC": "1"}  # the last is XLA's
 ALONE_XLA = "--xla_cpu_multi_thread_eigen=false intra_op_parallelism_threads=1"
 
 
@@ -64,7 +63,7 @@ class _Own:
 
     def renew(self) -> None:
         self.stack.close()
-        self.pool = self.stack.enter_context(pool_of(self.width, initializer=_deaf))
+        self.pool = self.stack.enter_context(pool_of(self.width, is_deaf=True))
 
     def submit(self, *call: Any) -> Future:
         with _single_threaded():  # processes are started here, and inherit this
@@ -102,11 +101,6 @@ class _Given:
 
     def close(self) -> None:
         pass
-
-
-def _deaf() -> None:
-    """Ctrl-C on a terminal reaches the workers as well; it is for the process that they work for."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
 
 
 @contextlib.contextmanager
