@@ -68,6 +68,7 @@ class Bucketing:
     needed: set[str] | None = None  # columns that the first data set has and the models read
     dropped: list[int] = field(default_factory=lambda: [0, 0])  # points, data sets
     shapes: set[Any] = field(default_factory=set)
+    reads: dict[tuple[str, ...], set[str]] = field(default_factory=dict)
 
     def pieces(self, datasets: DataSets) -> Iterator[Chunk | Refused]:
         """Chunks as they fill up, and what is left at the end, numbered from 0."""
@@ -109,8 +110,7 @@ class Bucketing:
             raise DataError(
                 f"a data set is a dict of columns, a frame or a structured array; this is {type(given).__name__}"
             )
-        read = [model.reads(columns) for model in self.models.values()]
-        wanted = set(columns) if None in read else set().union(*(names for names in read if names is not None))
+        wanted = self._read_of(tuple(columns))
         if lacking := sorted((self.needed or set()) - set(columns)):
             raise DataError(f"the columns {lacking} are missing; it has {sorted(columns)}, the first data set had them")
         data = {str(name): _array(str(name), values) for name, values in columns.items() if name in wanted}
@@ -128,6 +128,13 @@ class Bucketing:
         if self.needed is None:
             self.needed = set(data)
         return data
+
+    def _read_of(self, columns: tuple[str, ...]) -> set[str]:
+        """Which of the columns the models read: all of them, unless all models say which."""
+        if columns not in self.reads:
+            read = [model.reads(columns) for model in self.models.values()]
+            self.reads[columns] = set(columns) if None in read else set().union(*(names or () for names in read))
+        return self.reads[columns]
 
     def _piece(self, number: int, key: Any, waiting: list[tuple[int, Any, Any]], ragged: set[Any]) -> Chunk | Refused:
         if key is None:
