@@ -13,7 +13,7 @@ LOWEST := -W ignore::DeprecationWarning -k "not (test_quantiles_invert and Stude
           tests/models tests/spec tests/regressions tests/results tests/report
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-all test-lowest lint docs renew bench reproduce clean
+.PHONY: help demo test test-all test-lowest lint docs renew bench bench-peers reproduce clean
 
 help:           ## this list
 	@grep -E '^[a-z-]+: .*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## */\t/' | expand -t 12
@@ -46,11 +46,14 @@ renew: $(VENV)/.test           ## the results that README and docs print, made a
 bench: $(VENV)/.bench          ## the benchmarks
 	$(BIN)/python -m benchmarks
 
+bench-peers: .venv-peers/.peers ## beside every peer, for hours, in a .venv of its own; make bench-peers ARGS=--short for ten minutes
+	.venv-peers/bin/python -m benchmarks peers $(ARGS)
+
 reproduce: $(VENV)/.nested     ## every experiment of the paper; make reproduce ARGS=--fast for two minutes
 	$(BIN)/supermodel reproduce $(ARGS)
 
 clean:                         ## remove all that the targets made
-	rm -rf $(VENV) .venv-lowest site .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) .venv-lowest .venv-peers site .pytest_cache .mypy_cache .ruff_cache .hypothesis
 
 $(VENV)/bin/python:
 	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "supermodel needs Python 3.11 or newer, this is " + sys.version)'
@@ -72,4 +75,9 @@ $(VENV)/.bench: pyproject.toml constraints.txt | $(VENV)/bin/python
 .venv-lowest/.test: pyproject.toml constraints-lowest.txt
 	$(PYTHON) -m venv .venv-lowest
 	.venv-lowest/bin/python -m pip install --quiet --disable-pip-version-check -c constraints-lowest.txt -e ".[test]"
+	@touch $@
+
+.venv-peers/.peers: pyproject.toml constraints.txt benchmarks/peers/requirements.txt
+	$(PYTHON) -m venv .venv-peers
+	.venv-peers/bin/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e . -r benchmarks/peers/requirements.txt
 	@touch $@

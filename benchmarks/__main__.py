@@ -14,6 +14,7 @@ from pathlib import Path
 from benchmarks.calibration import run, summary
 from benchmarks.fire.trial import main as fire
 from benchmarks.nonnormal import main as nonnormal
+from benchmarks.peers.run import main as peers
 from benchmarks.several_modes import several_modes
 from benchmarks.targets import ALL, Row, logistic_1000
 
@@ -43,6 +44,8 @@ def main(names: list[str]) -> int:
         return fire(names[1:])
     if names[:1] == ["nonnormal"]:
         return nonnormal(names[1:])
+    if names[:1] == ["peers"]:
+        return peers(names[1:])
     kept = json.loads(RESULTS.read_text()) if RESULTS.exists() else {}
     good = True
     for name in names or [*(job for job in JOBS if job not in BY_NAME_ONLY), "calibration"]:

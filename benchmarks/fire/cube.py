@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
-from scipy.special import gammaincinv, ndtri
+from scipy.special import gammainccinv, gammaincinv, ndtri
 
 import supermodel as sm
 from benchmarks.fire.problem import Side
@@ -16,6 +16,7 @@ QUANTILES: dict[str, Callable[[Any, Any], Any]] = {
     "Uniform": lambda u, d: d.low + (d.high - d.low) * u,
     "LogUniform": lambda u, d: d.low * (d.high / d.low) ** u,
     "Gamma": lambda u, d: gammaincinv(d.concentration, u) / d.rate,
+    "InverseGamma": lambda u, d: d.rate / gammainccinv(d.concentration, u),
     "Cauchy": lambda u, d: d.loc + d.scale * np.tan(np.pi * (u - 0.5)),
     "Exponential": lambda u, d: -np.log1p(-u) / d.rate,
     "HalfCauchy": lambda u, d: d.scale * np.tan(0.5 * np.pi * u),

@@ -1,0 +1,1 @@
+"""Ours beside its peers: the same questions, one counter, true errors. `make bench-peers`."""
