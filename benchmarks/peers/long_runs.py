@@ -1,7 +1,7 @@
 """`python -m benchmarks.peers.long_runs`: ln B of the logistic regressions, as `problems.LONG` states it.
 
-Two roads that share nothing: importance sampling about each posterior's mode (up to 30 parameters it has enough effective
-draws), and a long run of this library.
+Roads that share nothing: importance sampling about each posterior's mode (up to 30 parameters it has enough effective draws),
+the Savage-Dickey ratio of the one coefficient that is not shared, on draws of NUTS, and a long run of this library.
 """
 
 from __future__ import annotations
@@ -13,7 +13,8 @@ from scipy.special import logsumexp
 from scipy.stats import multivariate_t
 
 import supermodel as sm
-from benchmarks.fire.problem import Problem
+from benchmarks.fire.problem import Problem, Side
+from benchmarks.peers.by_blackjax import nuts_draws
 from benchmarks.peers.problems import DESIGNS, questions
 
 FREEDOM = 30
@@ -41,6 +42,26 @@ def by_importance(
     return float(logsumexp(w) - np.log(len(w))), float(np.sqrt((1 / share - 1) / len(w))), float(share)
 
 
+def by_savage_dickey(side: Side, design: np.ndarray, y: np.ndarray, seed: int) -> tuple[float, float]:
+    r"""$\ln Z / Z_0$ against the model without its last column: $\ln\pi(0) - \ln E[p(a = 0 \mid b, y)]$ over draws of the rest.
+
+    The conditional density of one coefficient is one integral for each draw, and varies little. Its error is the spread of chains.
+    """
+    _, draws = nuts_draws(side, seed)
+    grid = np.linspace(-8.0, 8.0, 641)
+    means = []
+    for chain in draws:
+        rest, each = chain[::4, :-1] @ design[:, :-1].T, []
+        for eta in rest:
+            all_eta = eta + grid[:, None] * design[:, -1]
+            log_density = np.sum(y * all_eta - np.logaddexp(0.0, all_eta), axis=1) - 0.5 * grid**2
+            each.append(log_density[len(grid) // 2] - logsumexp(log_density) - np.log(grid[1] - grid[0]))
+        means.append(logsumexp(each) - np.log(len(each)))
+    top = logsumexp(means) - np.log(len(means))
+    spread = np.std(np.exp(np.array(means) - top), ddof=1) / np.sqrt(len(means))
+    return -0.5 * np.log(2 * np.pi) - float(top), float(spread)
+
+
 def by_ours(problem: Problem, target: float) -> tuple[float, float, str]:
     result = sm.compare(problem.models("traced"), seed=1234, target_error=target, max_seconds=1500, progress=False)
     found = result.log_bayes_factor(*problem.sides)
@@ -48,6 +69,9 @@ def by_ours(problem: Problem, target: float) -> tuple[float, float, str]:
 
 
 def main(names: list[str]) -> None:
+    import jax
+
+    jax.config.update("jax_enable_x64", True)
     for name, problem in ((name, q.problem) for name, q in questions().items() if name in (names or DESIGNS)):
         designs, y = DESIGNS[name]()
         if designs[0].shape[1] <= 30:
@@ -56,6 +80,10 @@ def main(names: list[str]) -> None:
                 f"{name}: {first - second:.5f} ± {np.hypot(e1, e2):.5f} by importance, shares {s1:.3f} {s2:.3f}",
                 flush=True,
             )
+        if len(designs[0]) == 3 * designs[0].shape[1]:
+            each = [by_savage_dickey(side, x, y, 7) for side, x in zip(problem.sides.values(), designs, strict=True)]
+            value, error = each[0][0] - each[1][0], np.hypot(each[0][1], each[1][1])
+            print(f"{name}: {value:.5f} ± {error:.5f} by Savage-Dickey on NUTS", flush=True)
         value, error, level = by_ours(problem, TARGETS.get(designs[0].shape[1], 0.003))
         print(f"{name}: {value:.5f} ± {error:.5f} by ours, {level}", flush=True)
 

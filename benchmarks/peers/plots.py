@@ -21,50 +21,55 @@ MARKS = {
 }  # fmt: skip
 
 
+NEVER, RATIOS = 0.22, (0.6, 0.87)  # places in the panel at the right
+
+
 def by_problem(
     found: dict[str, dict[str, Cell]], figure: Callable[[Cell], float], title: str, label: str, low: float, scaled: bool
 ) -> plt.Figure:
     """`figure` of every cell on a logarithmic axis that begins at `low`: what is smaller stands at the edge."""
     titles, n = questions(), len(found)
-    known = [figure(c) for row in found.values() for c in row.values() if c.status == "done"]
-    high = max(known) * 3
-    never, ratios = high * 2.2, (high * 9, high * 60)
+    high = 2 * max(figure(c) for row in found.values() for c in row.values() if c.status == "done")
     with plt.rc_context({**RC, "figure.constrained_layout.use": False}):
-        fig, ax = plt.subplots(figsize=(10.2, 1.75 + 0.36 * n))
-        fig.subplots_adjust(
-            left=0.235, right=0.985, top=1 - 1.2 / fig.get_figheight(), bottom=0.55 / fig.get_figheight()
-        )
+        tall = 1.75 + 0.36 * n
+        fig, (ax, side) = plt.subplots(1, 2, figsize=(10.2, tall), sharey=True, width_ratios=(2.1, 1))
+        fig.subplots_adjust(left=0.225, right=0.99, top=1 - 1.2 / tall, bottom=0.55 / tall, wspace=0)
         for y, row in enumerate(found.values()):
             if y % 2 == 0:
-                ax.axhspan(y - 0.5, y + 0.5, color=FAINT, alpha=0.09, lw=0)
-            unfinished = [c for c in row.values() if c.status in ("cut", "failed", "not tried")]
+                for panel in (ax, side):
+                    panel.axhspan(y - 0.5, y + 0.5, color=FAINT, alpha=0.09, lw=0)
+            unfinished = [c for c in row.values() if c.status in ("cut", "failed")]
             for i, c in enumerate(unfinished):
-                at = never * 1.55 ** (i - 3)
-                _mark(ax, at, y, c.program, size=0.6, alpha=0.55)
+                _mark(side, NEVER + 0.06 * (i - 0.5 * (len(unfinished) - 1)), y, c.program, size=0.7)
             for c in row.values():
                 if c.status == "done":
-                    _mark(ax, max(figure(c), low), y, c.program, hollow=scaled and c.is_scaled, crossed=c.is_wrong)
-            for x, ours in zip(ratios, OURS, strict=True):
-                _ratio(ax, x, y, row, ours, figure)
-        for x, words, who in zip(ratios, ("with\ngradients", "without"), OURS, strict=True):
-            ax.text(x, -0.75, words, ha="center", va="bottom", fontsize=8, color=MARKS[who][1], fontweight="bold")
-        ax.text(never, -0.75, "did not\nend", ha="center", va="bottom", fontsize=8, color=FAINT)
-        ax.set(xscale="log", xlim=(low / 1.8, high * 220), ylim=(n - 0.5, -0.6), xlabel=label)
+                    lift = {OURS[0]: -0.11, OURS[1]: 0.11}.get(c.program, 0.0)
+                    _mark(
+                        ax, max(figure(c), low), y + lift, c.program, hollow=scaled and c.is_scaled, crossed=c.is_wrong
+                    )
+            for x, ours in zip(RATIOS, OURS, strict=True):
+                _ratio(side, x, y, row, ours, figure)
+        for x, words, who in zip(RATIOS, ("ahead, with\ngradients", "ahead,\nwithout"), OURS, strict=True):
+            side.text(x, -0.65, words, ha="center", va="bottom", fontsize=8, color=MARKS[who][1], fontweight="bold")
+        side.text(NEVER, -0.65, "did not end", ha="center", va="bottom", fontsize=8, color=INK)
+        side.set(xlim=(0, 1), xticks=[])
+        ax.set(xscale="log", xlim=(low / 1.8, high), ylim=(n - 0.5, -0.5))
+        ax.set_xlabel(label, labelpad=2)
         ax.set_yticks(range(n), [titles[name].title for name in found])
-        ax.tick_params(axis="y", length=0)
-        for edge in ("left", "bottom"):
-            ax.spines[edge].set_visible(False)
         ticks = [10.0**k for k in range(math.ceil(math.log10(low)), math.floor(math.log10(high)) + 1)]
         ax.set_xticks(ticks, [_power(t, low) for t in ticks])
         ax.minorticks_off()
-        ax.xaxis.set_label_coords(0.36, -0.42 / fig.get_figheight() / 0.8)
+        for panel in (ax, side):
+            panel.tick_params(axis="y", length=0)
+            for edge in ("left", "bottom"):
+                panel.spines[edge].set_visible(False)
         for t in ticks:
             ax.axvline(t, color=FAINT, lw=0.5, alpha=0.35, zorder=0)
-        fig.text(0.012, 1 - 0.1 / fig.get_figheight(), title, va="top", fontsize=12.5, fontweight="bold")
+        fig.text(0.012, 1 - 0.1 / tall, title, va="top", fontsize=12.5, fontweight="bold")
         handles = [_mark(ax, math.nan, 0, program) for program in PROGRAMS]
         fig.legend(
             handles, [p.title for p in PROGRAMS.values()], ncols=5, loc="upper left", fontsize=8,
-            bbox_to_anchor=(0.0, 1 - 0.32 / fig.get_figheight()), handletextpad=0.2, columnspacing=1.4,
+            bbox_to_anchor=(0.0, 1 - 0.32 / tall), handletextpad=0.2, columnspacing=1.4,
         )  # fmt: skip
     return fig
 
@@ -76,12 +81,12 @@ def _power(x: float, low: float) -> str:
     return ("≤ " if x <= low * 1.01 else "") + words.get(exponent, f"10{digits}")
 
 
-def _mark(ax, x, y, program, size=1.0, alpha=1.0, hollow=False, crossed=False):
+def _mark(ax, x, y, program, size=1.0, hollow=False, crossed=False):
     marker, shade = MARKS[program]
     ours = program in OURS
     face = PAPER if hollow or not (ours or PROGRAMS[program].gradients) else shade
     (line,) = ax.plot(
-        [x], [y], marker, ms=(9.5 if ours else 6.5) * size, mfc=face, mec=shade, mew=1.3, alpha=alpha, ls="",
+        [x], [y], marker, ms=(9.5 if ours else 6.5) * size, mfc=face, mec=shade, mew=1.3, ls="",
         zorder=5 if ours else 4,
     )  # fmt: skip
     if crossed:
@@ -98,7 +103,7 @@ def _ratio(ax, x, y, row: dict[str, Cell], ours: str, figure: Callable[[Cell], f
         words = "alone"
     else:
         value = min(ready) / figure(row[ours])
-        words = "> 10⁴ ×" if value > 1e4 else f"{value:.0f} ×" if value >= 10 else f"{value:.1f} ×"
+        words = "> 1000 ×" if value > 1e3 else f"{value:.0f} ×" if value >= 10 else f"{value:.1f} ×"
     strong = words.endswith("×") and (words.startswith(">") or float(words[:-2]) >= 10)
     ax.text(x, y, words, ha="center", va="center", fontsize=9, fontweight="bold" if strong else "normal", color=INK)
 
