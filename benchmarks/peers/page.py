@@ -131,8 +131,8 @@ def text(records: dict) -> str:
     titles = questions()
     parts = [
         standing(found),
-        "![Evaluations times error squared, by problem and program](pictures/peers_merit.svg)",
-        "![Seconds to an error of 0.1, by problem and program](pictures/peers_seconds.svg)",
+        "![Evaluations times error squared, by problem and program](pictures/peers_merit.png)",
+        "![Seconds to an error of 0.1, by problem and program](pictures/peers_seconds.png)",
         "## Evaluations × error²",
         overview(found, lambda c: c.merit),
         f"## Seconds to ± {0.1}",

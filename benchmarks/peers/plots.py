@@ -122,5 +122,5 @@ def draw(found: dict[str, dict[str, Cell]], folder: Path) -> None:
         "seconds, one core (hollow: ended less precise, scaled by (error / 0.1)²)", 0.1, True,
     )  # fmt: skip
     for name, figure in (("peers_merit", merit), ("peers_seconds", seconds)):
-        figure.savefig(folder / f"{name}.svg", metadata={"Date": None})
+        figure.savefig(folder / f"{name}.png", dpi=160)
         plt.close(figure)
