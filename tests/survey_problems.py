@@ -5,6 +5,7 @@ import os
 import time
 
 import numpy as np
+from scipy import stats
 
 import supermodel as sm
 from supermodel.survey.buckets import refused
@@ -18,6 +19,15 @@ def none(p, data):
 
 def one(p, data):
     return float(-0.5 * np.sum((np.asarray(data["y"], float) - 1.0) ** 2))
+
+
+def shift(p, data):
+    return float(-0.5 * np.sum((np.asarray(data["y"], float) - float(p["mu"])) ** 2))
+
+
+def shifted():
+    """A mean of N(0, 2) against none, as black boxes."""
+    return {"shift": sm.Model({"mu": stats.norm(0, 2)}, shift), "none": sm.Model({}, none)}
 
 
 def models():

@@ -1,6 +1,7 @@
 """Priors are normalised densities of their unconstrained coordinate, or refused."""
 
 import math
+import pickle
 
 import numpy as np
 import numpyro.distributions as dist
@@ -161,3 +162,13 @@ def test_a_family_is_no_prior_before_it_has_its_arguments(family):
     """scipy.stats.norm itself has quantiles, and would pass for N(0, 1)."""
     with pytest.raises(PriorError, match="is the family .*, not one of its members: place and width are missing"):
         as_prior("a", family)
+
+
+@pytest.mark.parametrize("distribution", [*(pair[1] for pair in SCALARS.values()), dist.Dirichlet(np.ones(3))])
+def test_a_prior_that_was_used_can_be_sent_to_a_worker(distribution):
+    """What it has compiled or looked up since cannot go, and need not."""
+    prior, rng = as_prior("v", distribution), np.random.default_rng(0)
+    points = prior.sample(rng, 3)
+    before = prior.values_at(points), prior.log_density_at(points)
+    sent = pickle.loads(pickle.dumps(prior))
+    assert np.array_equal(sent.values_at(points), before[0]) and np.array_equal(sent.log_density_at(points), before[1])

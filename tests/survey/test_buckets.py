@@ -116,6 +116,15 @@ def test_columns_that_no_model_reads_are_left_out():
     assert set(piece.columns) == {"x", "y"} and len(piece) == 2
 
 
+def test_points_that_are_taken_for_data_sets_are_told(caplog):
+    frame = pd.DataFrame({"object": [1, 1, 2], "y": [0.1, 0.2, 0.3]})
+    for by, notes in ((None, 1), ("object", 0)):
+        buckets = Bucketing(models(), 4)
+        list(buckets.pieces(collected(frame, by=by)))
+        assert len(buckets.notes) == notes
+    assert caplog.text.count("by=") == 1
+
+
 def test_only_some_keep_their_places():
     (piece,) = pieces({"y": np.ones((6, 2))}, only={1, 4})
     assert piece.rows.tolist() == [1, 4] and piece.names == (1, 4)

@@ -12,7 +12,7 @@ import pytest
 import supermodel as sm
 from supermodel.errors import DataError, StorageError, SupermodelError
 from supermodel.survey import many
-from survey_problems import data_sets, hurried, models, none, one, same_but_for_seconds, truth
+from survey_problems import data_sets, hurried, models, none, one, same_but_for_seconds, shifted, truth
 
 OPTIONS = {"chunk": 4, "progress": False}
 
@@ -35,6 +35,18 @@ def test_the_engine_gives_exact_answers_and_flags_the_rest():
     assert np.allclose(table["log_evidence_first"][good], [one({}, given[i]) for i in good], atol=1e-9)
     assert np.allclose(table["log_evidence_second"][good], [none({}, given[i]) for i in good], atol=1e-9)
     assert result.flagged["codes"].tolist() == ["data", "data"] and len(result.ok) == 3
+
+
+def test_workers_give_the_bits_of_none():
+    """The engine itself, on a black box with a parameter; the exact ln B is that of a normal mean."""
+    given = data_sets(3, seed=2)
+    both = [
+        sm.compare_many(shifted(), given, out=None, explore="quick", executor=n, **OPTIONS).table for n in (None, 1)
+    ]
+    assert same_but_for_seconds(*both)
+    y = np.array([data["y"] for data in given])
+    exact = 0.5 * 4 * y.sum(1) ** 2 / (1 + 4 * 5) - 0.5 * np.log(1 + 4 * 5)
+    assert np.all(np.abs(both[0]["log_bayes_factor"] - exact) < 5 * both[0]["error"] + 1e-6)
 
 
 def test_a_likelihood_that_raises_is_told_in_its_row():

@@ -122,6 +122,13 @@ def test_other_data_are_refused(tmp_path):
         finished.finish()
 
 
+@pytest.mark.parametrize("out", ["out.parquet", "out/"])
+def test_data_that_have_become_fewer_leave_no_part_behind_unseen(out, tmp_path):
+    filled(f"{tmp_path}/{out}", 3)
+    with pytest.raises(StorageError, match="the data have changed since"):
+        filled(f"{tmp_path}/{out}", 2).finish()
+
+
 @pytest.mark.parametrize("is_finished", [False, True])
 def test_another_run_is_told_with_what_differs(is_finished, tmp_path):
     done = filled(tmp_path / "out.parquet")

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from functools import cached_property
 from typing import Any, Protocol
 
@@ -55,6 +55,10 @@ class Bijected:
 
     distribution: Any
     description: str
+
+    def __getstate__(self) -> dict[str, Any]:
+        """To a worker goes what it is made of: compiled functions and formulas of families cannot go, and are made anew there."""
+        return {field.name: getattr(self, field.name) for field in fields(self)}
 
     @cached_property
     def twin(self) -> Twin | None:

@@ -6,6 +6,7 @@ taken up again.
 
 from __future__ import annotations
 
+import logging
 import math
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field
@@ -22,6 +23,11 @@ from supermodel.survey.job import Chunk, Outcome
 
 SHORTEST, FACTOR = 8, 1.5  # lengths of buckets: 8, 12, 18, 27, ...
 MANY_SHAPES = 10  # a note from there on: each shape of a JAX likelihood is compiled
+ONE_NUMBER = (
+    "Every column of the first data set is a single number, so that each row was taken for a data set of one datum. If rows are "
+    "points, name the column that tells data sets apart: by=."
+)
+logger = logging.getLogger("supermodel")
 KINDS = {"b": bool, "i": np.int64, "u": np.int64, "f": np.float64}
 
 
@@ -127,6 +133,9 @@ class Bucketing:
                 self.dropped[1] += 1
         if self.needed is None:
             self.needed = set(data)
+            if not lengths:
+                self.notes.append(ONE_NUMBER)
+                logger.warning(ONE_NUMBER)
         return data
 
     def _read_of(self, columns: tuple[str, ...]) -> set[str]:

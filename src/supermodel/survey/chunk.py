@@ -22,7 +22,7 @@ from supermodel.survey.job import Chunk, Job, Outcome
 try:
     from supermodel.survey.masked import masked
     from supermodel.survey.quick import quick
-except ImportError:
+except ModuleNotFoundError:
 
     def masked(model: Model) -> Model | None:
         """None: the likelihood cannot leave padding out."""

@@ -142,7 +142,8 @@ class Parts:
     def finish(self) -> None:
         """Join the parts, and remove them once the table is there."""
         whole = hashlib.sha256("".join(self.digests).encode()).hexdigest()[:12]
-        if self.is_finished and self.finished.get("digest") != whole:
+        left_over = not self.is_finished and len(self.files()) < len(list(self.folder.glob("part-*.parquet")))
+        if left_over or (self.is_finished and self.finished.get("digest") != whole):
             raise StorageError(
                 f"the data have changed since {str(self.path)!r} was made of them. Give another `out`, or resume=False to "
                 "begin anew."

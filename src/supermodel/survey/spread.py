@@ -9,7 +9,9 @@ from __future__ import annotations
 
 import contextlib
 import itertools
+import math
 import os
+import time
 from collections import deque
 from collections.abc import Generator, Iterable, Iterator
 from concurrent.futures import FIRST_COMPLETED, BrokenExecutor, Future, wait
@@ -25,6 +27,7 @@ from supermodel.survey.job import Chunk, Job, Outcome
 
 AHEAD = 2  # chunks under way for each worker: one in work, one that waits
 UNKNOWN_WIDTH = 32  # workers of an executor that does not say how many it has
+RECOUNT = 5.0  # seconds between two questions for the size of a cluster
 POLL = 0.2  # seconds between two looks at Ctrl-C
 ALONE = {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1", "MKL_NUM_THREADS": "1", "NPROC": "1"}  # the last is XLA's
 ALONE_XLA = "--xla_cpu_multi_thread_eigen=false intra_op_parallelism_threads=1"
@@ -78,13 +81,16 @@ class _Given:
 
     def __init__(self, executor: Any):
         self.executor = executor
+        self.counted, self.asked = 1, -math.inf
 
     @property
     def width(self) -> int:
-        """Workers, as far as the executor tells; those of a cluster may come and go."""
+        """Workers, as far as the executor tells; those of a cluster may come and go, and are counted now and then."""
         client = getattr(self.executor, "_client", None)  # Dask's
         if client is not None:
-            return max(sum(client.nthreads().values()), 1)
+            if time.monotonic() - self.asked > RECOUNT:
+                self.counted, self.asked = max(sum(client.nthreads().values()), 1), time.monotonic()
+            return self.counted
         for name in ("num_workers", "_max_workers"):
             if isinstance(number := getattr(self.executor, name, None), int):
                 return max(number, 1)
