@@ -23,11 +23,11 @@ OPTIONS = {"chunk": 3, "progress": False}
 N = 60
 
 
-def given(n=N):
+def given(n=N, nap=0.01):
     """Some are slow, some cannot be read, some raise: all of that is the same after a kill."""
     found = data_sets(n, (5, 9))
     for i, data in enumerate(found):
-        data["do"] = -1.0 if i % 17 == 5 else 0.01
+        data["do"] = -1.0 if i % 17 == 5 else nap
     found[7], found[8]["y"][0] = "torn", float("nan")
     return found
 
@@ -123,7 +123,9 @@ def kill_workers(kills, out):
 def test_workers_that_are_killed_are_replaced(kills, whole, tmp_path):
     out = tmp_path / "out.parquet"
     thread, killed = kill_workers(kills, out)
-    found = sm.compare_many(models(), given(), out=out, executor=2, **OPTIONS)
+    found = sm.compare_many(
+        models(), given(nap=0.04), out=out, executor=2, **OPTIONS
+    )  # slow enough to be caught at work
     thread.join()
     assert killed
     sound(found.table, whole)

@@ -126,7 +126,7 @@ def test_points_that_are_taken_for_data_sets_are_told(caplog):
 
 
 def test_only_some_keep_their_places():
-    (piece,) = pieces({"y": np.ones((6, 2))}, only={1, 4})
+    (piece,) = pieces({"y": np.ones((6, 2))}, only={"1", "4"})
     assert piece.rows.tolist() == [1, 4] and piece.names == (1, 4)
 
 

@@ -50,19 +50,24 @@ def test_a_survey_on_dask_whose_worker_is_killed(cluster, monkeypatch, tmp_path)
     hurried(monkeypatch.setattr)
     given = data_sets(40)
     for data in given:
-        data["do"] = 0.02
+        data["do"] = 0.05
     here = sm.compare_many(models(), given, out=None, chunk=2, progress=False)
     out = tmp_path / "out.parquet"
+
+    there = []  # parts when the worker was killed
 
     def kill():
         while len(list(Path(f"{out}.parts").glob("part-*"))) < 2:
             time.sleep(0.01)
-        os.kill(next(iter(cluster.run(os.getpid).values())), signal.SIGKILL)
+        pid = next(iter(cluster.run(os.getpid).values()))
+        there.append(len(list(Path(f"{out}.parts").glob("part-*"))))
+        os.kill(pid, signal.SIGKILL)
 
     thread = threading.Thread(target=kill)
     thread.start()
     found = sm.compare_many(models(), given, out=out, chunk=2, executor=cluster.get_executor(), progress=False)
     thread.join()
+    assert 0 < there[0] < 20
     assert same_but_for_seconds(found.table, here.table) and np.allclose(here.table["log_bayes_factor"], truth(given))
 
 

@@ -139,7 +139,9 @@ def test_some_are_run_again_with_a_smaller_target(at_once):
     names = first.select("one", "none", within=2.0)
     assert names == [i for i, value in enumerate(truth(given)) if abs(value) <= 2.0] and 0 < len(names) < 12
     second = sm.compare_many(models(), given, only=names, target_error=0.05, out=None, **OPTIONS)
-    assert second.table["dataset"].tolist() == second.table["row"].tolist() == names
+    assert second.table["dataset"].tolist() == second.table["row"].tolist() == names and second.notes == ()
+    third = sm.compare_many(models(), given, only=[*names, "nobody"], out=None, **OPTIONS)
+    assert len(third) == len(names) and third.notes == ("1 of the names in `only` are no data sets, e.g. 'nobody'.",)
 
 
 def test_groups_of_a_frame_give_names(at_once, tmp_path):
@@ -194,7 +196,7 @@ def test_no_data_sets_are_a_table_without_rows(at_once, tmp_path):
     assert len(result) == 0 and "0 data sets" in str(result)
 
 
-def test_progress_tells_rows_pace_and_flagged(at_once, capsys, monkeypatch):
+def test_progress_tells_rows_pace_and_flagged(at_once, capsys, monkeypatch, tmp_path):
     from supermodel.engine import progress
 
     monkeypatch.setattr(progress, "EVERY_LOG", 0.0)
@@ -203,5 +205,10 @@ def test_progress_tells_rows_pace_and_flagged(at_once, capsys, monkeypatch):
     lines = capsys.readouterr().err.splitlines()
     assert lines[-1].startswith("supermodel: 8 of 8 data sets · ") and lines[-1].endswith(" · 1 flagged")
     assert "4 of 8 data sets" in lines[0] and "left" in lines[0]
+    out = tmp_path / "out/"
+    sm.compare_many(models(), given, out=f"{out}/", chunk=4, progress=False)
+    next(out.glob("part-000000*")).unlink()
+    sm.compare_many(models(), given, out=f"{out}/", chunk=4, progress=True)
+    assert capsys.readouterr().err.splitlines()[-1].endswith(" · 1 flagged")  # also those of an earlier process
     sm.compare_many(models(), given, out=None, chunk=4, progress=False)
     assert capsys.readouterr().err == ""

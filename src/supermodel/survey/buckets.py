@@ -69,11 +69,12 @@ class Bucketing:
     size: int
     missing: str = "raise"
     is_padded: bool = False
-    only: Collection[Any] | None = None
+    only: Collection[str] | None = None  # names, as texts: numbers may have become such in a table
     notes: list[str] = field(default_factory=list)  # what there is to tell at the end
     needed: set[str] | None = None  # columns that the first data set has and the models read
     dropped: list[int] = field(default_factory=lambda: [0, 0])  # points, data sets
     shapes: set[Any] = field(default_factory=set)
+    met: set[str] = field(default_factory=set)  # of those in `only`
     reads: dict[tuple[str, ...], set[str]] = field(default_factory=dict)
 
     def pieces(self, datasets: DataSets) -> Iterator[Chunk | Refused]:
@@ -83,8 +84,10 @@ class Bucketing:
         number = 0
         for row, (given_name, given) in enumerate(datasets):
             name = row if given_name is None else given_name
-            if self.only is not None and name not in self.only:
-                continue
+            if self.only is not None:
+                if str(name) not in self.only:
+                    continue
+                self.met.add(str(name))
             key, data = self._sorted(row, name, given)
             waiting = filling.setdefault(key, [])
             waiting.append((row, name, data))
@@ -163,6 +166,8 @@ class Bucketing:
                 f"The data sets have {len(self.shapes)} shapes, and these likelihoods cannot leave padding out: what is "
                 "compiled is compiled for each. Models with `predict` and `noise` need a handful."
             )
+        if self.only is not None and (lost := sorted(set(self.only) - self.met)):
+            self.notes.append(f"{len(lost)} of the names in `only` are no data sets, e.g. {lost[0]!r}.")
         if self.dropped[0]:
             self.notes.append('missing="drop" dropped {} points of {} data sets.'.format(*self.dropped))
 

@@ -90,8 +90,8 @@ def compare_many(
     odds = checked_odds(checked("prior_odds", prior_odds) or dict.fromkeys(models, 1.0), tuple(models))
     size, executor = _checked_size(chunk), _checked_executor(executor)
     given = collected(datasets, by, id)
-    only = None if only is None else set(only)
-    bucketing = Bucketing(models, size, missing, can_pad(models), only)
+    chosen = None if only is None else set(map(str, only))
+    bucketing = Bucketing(models, size, missing, can_pad(models), chosen)
     job = Job(models, secrets.token_hex(8), seed, target_error, settings)
     store = Memory(list(models)) if out is None else Parts(out, list(models))
     pieces, first = _peeked(bucketing.pieces(given))
@@ -102,13 +102,13 @@ def compare_many(
         "seed": seed,
         "chunk": size,
         "missing": missing,
-        "only": None if only is None else fingerprint(sorted(map(str, only))),
+        "only": None if chosen is None else fingerprint(sorted(chosen)),
         "buckets": [SHORTEST, FACTOR] if bucketing.is_padded else "exact",
         "settings": settings,
         "prior_odds": odds,
     }
     store.begin(identity, _checked_resume(resume))
-    total = given.total if only is None else len(only)
+    total = given.total if chosen is None else len(chosen)
     is_complete = _run(job, pieces, store, executor, Tally(total), progress)
     notes = list(bucketing.notes)
     if is_complete:
@@ -128,7 +128,7 @@ def _run(job: Job, pieces: Iterator[Chunk | Refused], store: Any, executor: Any,
         for piece in pieces:
             mark = digest(piece)
             if store.has(piece.number, mark):
-                tally.skip(len(piece))
+                tally.skip(len(piece), store.flagged)
             elif isinstance(piece, Refused):
                 store.add(piece.number, mark, piece.outcomes)
                 tally.add(piece.outcomes)

@@ -19,6 +19,7 @@ from supermodel.errors import StorageError
 from supermodel.results.storage import explained, write_atomically
 from supermodel.survey import table
 from supermodel.survey.job import Outcome
+from supermodel.survey.tally import is_flagged
 
 RUN = "run.json"
 LOOSE = 1e-9  # relative: by how much a log likelihood may differ on another machine
@@ -28,6 +29,7 @@ class Memory:
     """The table in memory: nothing is written, nothing can be resumed."""
 
     path: Path | None = None
+    flagged = 0
 
     def __init__(self, models: Sequence[str]):
         self.models = tuple(models)
@@ -61,6 +63,7 @@ class Parts:
         self.identity: dict[str, Any] = {}
         self.digests: list[str] = []  # of all pieces, in their order
         self.is_finished = False
+        self.flagged = 0  # in the part that was last found
 
     def begin(self, identity: Mapping[str, Any], is_resumed: bool) -> bool:
         """Find what there is of this run; whether it is finished. What belongs to another run is refused."""
@@ -128,10 +131,12 @@ class Parts:
                 f"the data have changed since this run was begun: {str(path)!r} was made of other numbers than those of chunk "
                 f"{number} now. Give another `out`, or resume=False to begin anew."
             )
+        self.flagged = int(told.get("flagged", 0))
         return table.is_readable(path)
 
     def add(self, number: int, digest: str, outcomes: Sequence[Outcome]) -> None:
-        content = table.as_parquet(outcomes, self.models, {"number": number, "digest": digest})
+        told = {"number": number, "digest": digest, "flagged": sum(map(is_flagged, outcomes))}
+        content = table.as_parquet(outcomes, self.models, told)
         try:
             write_atomically(self.part(number), content)
         except StorageError as error:

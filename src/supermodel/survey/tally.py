@@ -11,6 +11,11 @@ from supermodel.survey.job import Outcome
 from supermodel.verdict.verdict import Verdict
 
 
+def is_flagged(outcome: Outcome) -> bool:
+    """Whether there is no answer that can be used."""
+    return not Verdict(outcome.level).is_reliable
+
+
 @dataclass(eq=False)
 class Tally:
     """What the progress line of a survey is made of."""
@@ -25,12 +30,13 @@ class Tally:
     def add(self, outcomes: Iterable[Outcome]) -> None:
         for outcome in outcomes:
             self.done += 1
-            self.flagged += not Verdict(outcome.level).is_reliable
+            self.flagged += is_flagged(outcome)
 
-    def skip(self, n: int) -> None:
-        """Data sets that are there already."""
+    def skip(self, n: int, flagged: int) -> None:
+        """`n` data sets that are there already, of which so many are flagged."""
         self.done += n
         self.earlier += n
+        self.flagged += flagged
 
     def status(self, now: float) -> str:
         """`1.5k of 10.0k data sets · 210/s · 40 s left · 3 flagged`."""
