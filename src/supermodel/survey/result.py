@@ -82,10 +82,10 @@ class ManyResult:
         if (first, second) in table.pairs_of(self.models):
             return found[(found["first"] == first) & (found["second"] == second)].reset_index(drop=True)
         turned = self.rows(second, first)
-        swapped = {"first": second, "second": first}
-        names = {f"{what}_{a}": f"{what}_{b}" for what in ("log_evidence", "error") for a, b in _BOTH}
-        turned = turned.rename(columns=names).assign(log_bayes_factor=-turned["log_bayes_factor"])
-        return turned.assign(first=swapped["second"], second=swapped["first"])[list(table.COLUMNS)]
+        ends = (("first", "second"), ("second", "first"))
+        names = {f"{what}_{a}": f"{what}_{b}" for what in ("log_evidence", "error") for a, b in ends}
+        turned = turned.rename(columns=names).assign(first=first, second=second)
+        return turned.assign(log_bayes_factor=-turned["log_bayes_factor"])[list(table.COLUMNS)]
 
     def select(
         self,
@@ -153,6 +153,3 @@ class ManyResult:
     def _repr_html_(self) -> str:
         """The summary and the first rows: what a notebook shows."""
         return f"<pre>{escape(str(self))}</pre>{self.table.head(SHOWN).to_html(index=False)}"
-
-
-_BOTH = (("first", "second"), ("second", "first"))
