@@ -19,6 +19,9 @@ from supermodel.verdict.verdict import LEVELS
 if TYPE_CHECKING:
     import pandas as pd
 
+    from supermodel.survey.population import Population
+    from supermodel.survey.ranking import Discoveries
+
 RELIABLE = ("ok", "caution")
 SHOWN = 5  # flagged data sets that are shown with their reasons
 
@@ -116,6 +119,35 @@ class ManyResult:
         if code is not None:
             chosen &= found["codes"].str.split(",").map(lambda codes: code in codes)
         return list(dict.fromkeys(found[chosen]["dataset"].tolist()))
+
+    # -- what a survey asks next --------------------------------------------------------------------------------------
+
+    def population(self, prior: float | Mapping[str, float] | None = None) -> Population:
+        """What fraction of the objects are of each model, and p(model | its data, all the others) of each object.
+
+        `prior`: alpha of the Dirichlet prior of the fractions, a number or {model: number}; without it `prior_odds` times
+        the number of models, which is 1, uniform, for equal odds. Flagged objects are left out, and counted.
+        """
+        from supermodel.survey.population import checked_alpha, population
+
+        alpha = checked_alpha(prior, self.models, self.settings.get("prior_odds"))
+        return population(self.table, self.models, alpha, int(self.settings.get("seed", 0)))
+
+    def ranking(
+        self,
+        first: str,
+        second: str | None = None,
+        *,
+        false_discovery: float = 0.1,
+        prior: float | Mapping[str, float] | None = None,
+    ) -> Discoveries:
+        """Objects ranked by the probability that `first` is right rather than `second`, or than all others.
+
+        Discoveries are as many of the best as hold at most a share `false_discovery` of false ones, on average.
+        """
+        from supermodel.survey.ranking import ranked
+
+        return ranked(self.population(prior), first, second, false_discovery)
 
     # -- shown --------------------------------------------------------------------------------------------------------
 
