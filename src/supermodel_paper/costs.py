@@ -47,7 +47,7 @@ def costs(runs: Runs) -> Found:
     if nested is not None:
         value, calls = nested
         bills.append(_bill("nested sampling (dynesty)", value, calls, GREEN))
-        numbers["nested"] = ours(value, evaluations=calls)
+        numbers["nested"] = nested_sampling.theirs(value, calls)
         numbers["ratio"] = bills[0].needed / bills[-1].needed
     engine = {name: runs.job(f"compare, {name}", JOBS[f"compare, {name}"]) for name in ("linear", "sine")}
     numbers |= {

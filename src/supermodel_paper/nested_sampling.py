@@ -14,6 +14,7 @@ from scipy.special import ndtri
 from supermodel.estimation.estimate import Estimate
 from supermodel_paper import examples
 from supermodel_paper.runs import Runs
+from supermodel_paper.table import Ours
 
 ABSENT = "Nested sampling was left out: dynesty is not installed (pip install supermodel[nested])."
 
@@ -37,6 +38,11 @@ class Nested:
 
     def histogram(self, edges: np.ndarray) -> np.ndarray:
         return np.histogram(self.values, edges, weights=self.weights)[0] / np.diff(edges)
+
+
+def theirs(estimate: Estimate, evaluations: int) -> Ours:
+    """An estimate of dynesty's: if it misses, the miss is its own."""
+    return Ours(estimate.value, estimate.error, evaluations=evaluations, peer="dynesty")
 
 
 def normal_quantiles(u: np.ndarray) -> np.ndarray:

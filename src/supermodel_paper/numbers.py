@@ -61,6 +61,12 @@ class Number:
     evaluations: int | None = None  # likelihood evaluations
     remark: str = ""
     decimals: int | None = None  # to show, where tolerance and error do not say
+    peer: str = ""  # the program that found it, where it is none of ours
+
+    @property
+    def is_miss(self) -> bool:
+        """Whether ours is wrong; what a peer misses is the peer's."""
+        return self.agrees is False and not self.peer
 
     @property
     def agrees(self) -> bool | None:
@@ -113,7 +119,7 @@ class Number:
         own = asdict(self)
         paper = None if self.paper is None else {k: v for k, v in own["paper"].items() if k != "holds"}
         return {
-            **{k: own[k] for k in ("row", "label", "tolerance", "evaluations", "remark")},
+            **{k: own[k] for k in ("row", "label", "tolerance", "evaluations", "remark", "peer")},
             **{k: _finite(own[k]) for k in ("exact", "ours", "error")},
             "paper": paper,
             "bounds": None if self.bounds is None else [_finite(b) for b in self.bounds],
@@ -165,8 +171,9 @@ class Part:
 
 
 def tally(numbers: Sequence[Number]) -> dict[str, int]:
-    """How many numbers there are, how many can be checked and agree, and the same for the paper's."""
-    checked = [n for n in numbers if n.agrees is not None]
+    """How many numbers there are, how many can be checked and agree, and the same for the paper's and for the peers'."""
+    checked = [n for n in numbers if n.agrees is not None and not n.peer]
+    of_peers = [n for n in numbers if n.agrees is not None and n.peer]
     of_paper = [n for n in numbers if n.paper_agrees is not None]
     return {
         "numbers": len(numbers),
@@ -174,4 +181,6 @@ def tally(numbers: Sequence[Number]) -> dict[str, int]:
         "agree": sum(bool(n.agrees) for n in checked),
         "paper": len(of_paper),
         "paper_agree": sum(bool(n.paper_agrees) for n in of_paper),
+        "peers": len(of_peers),
+        "peers_agree": sum(bool(n.agrees) for n in of_peers),
     }

@@ -102,7 +102,7 @@ def _contents(parts: Sequence[Part]) -> str:
 
 
 def _count(part: Part) -> str:
-    bad = sum(n.agrees is False for n in part.numbers)
+    bad = sum(n.is_miss for n in part.numbers)
     return f' <span class="no">✗ {bad}</span>' if bad else ""
 
 
@@ -137,10 +137,11 @@ def _table(numbers: Sequence[Number], remarks: bool = True) -> str:
 def _row(n: Number, remarks: bool) -> str:
     paper = html.escape(n.paper.text) if n.paper is not None else ""
     cost = f"{n.evaluations:,}".replace(",", " ") if n.evaluations else ""
+    peer = f" <span class='small'>({n.peer})</span>" if n.peer else ""
     has = " class='has'" if n.remark and remarks else ""
     row = (
         f"<tr{has}><td class='row'>{n.row}</td><td>{html.escape(n.label)}</td><td>{paper}</td>"
-        f"<td class='n'>{html.escape(n.shown_exact())}</td><td class='n'>{html.escape(n.shown())}</td>"
+        f"<td class='n'>{html.escape(n.shown_exact())}</td><td class='n'>{html.escape(n.shown())}{peer}</td>"
         f"<td class='n'>{cost}</td>{_mark(n.agrees)}{_mark(n.paper_agrees)}</tr>"
     )
     return row + (f"<tr class='why'><td></td><td colspan='7'>{html.escape(n.remark)}</td></tr>" if has else "")

@@ -132,7 +132,8 @@ def exponent(points: list[Point], of: str) -> float:
 def _number(p: Point) -> Ours:
     words = {"d": p.dimension, "method": p.method}
     truth, error = problem(p.dimension).log_bayes_factor, max(p.estimate.error, 1e-9)
-    return Ours(p.estimate.value, error, truth, evaluations=p.evaluations, words=words)
+    peer = "dynesty" if p.method == "nested sampling" else ""
+    return Ours(p.estimate.value, error, truth, evaluations=p.evaluations, words=words, peer=peer)
 
 
 @experiment

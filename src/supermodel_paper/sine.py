@@ -13,7 +13,7 @@ from supermodel_paper import examples, nested_sampling
 from supermodel_paper.examples import SINE
 from supermodel_paper.figures import BLUE, GREEN, INK, RED, canvas, likelihood_of, say
 from supermodel_paper.runs import Runs, cost, ln_b21
-from supermodel_paper.table import Found, experiment, ours
+from supermodel_paper.table import Found, experiment
 
 MEANS = {"M1": [1.02069494], "M2": [0.99789455, 0.05587449]}  # of the posteriors, by quadrature
 
@@ -53,7 +53,7 @@ def figure_6(runs: Runs) -> Found:
     lines: list[tuple[float | None, str, str]] = [(SINE, f"quadrature {SINE:.3f}", BLUE)]
     if nested is not None:
         theirs, calls = nested
-        numbers["nested"] = ours(theirs, evaluations=calls)
+        numbers["nested"] = nested_sampling.theirs(theirs, calls)
         numbers["gain"] = cost(draws) * value.error**2 / (calls * theirs.error**2)
         lines.append((None, f"nested sampling {theirs}", GREEN))
     figure, ax = likelihood_of(fit, value, *lines)

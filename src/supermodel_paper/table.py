@@ -35,6 +35,7 @@ class Ours:
     evaluations: int | None = None
     holds: bool | None = None
     words: Mapping[str, Any] = field(default_factory=dict)  # for the braces of label, paper and remark
+    peer: str = ""  # the program that found it, where it is none of ours
 
 
 def ours(estimate: Estimate, exact: float | None = None, evaluations: int | None = None, **words: Any) -> Ours:
@@ -110,6 +111,7 @@ def number(row: Mapping[str, Any], found: Ours, exact: float | str | None, words
         evaluations=found.evaluations,
         remark=row["otherwise"] if denied else row.get("remark", "").format(**words),
         decimals=row.get("decimals"),
+        peer=found.peer,
     )
 
 

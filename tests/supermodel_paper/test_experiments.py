@@ -1,6 +1,7 @@
 """The experiments of the paper: exact numbers to their digits, sampled ones in tiny versions."""
 
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -151,7 +152,11 @@ def test_counts():
         Number("A1", "", 1.0, 0.1, 9.0, paper=quoted(9.1, 0.2)),
         Number("A1", "", 1.0),
     ]
-    assert tally(numbers) == {"numbers": 3, "checked": 2, "agree": 1, "paper": 1, "paper_agree": 1}
+    counts = {"numbers": 3, "checked": 2, "agree": 1, "paper": 1, "paper_agree": 1}
+    assert tally(numbers) == {**counts, "peers": 0, "peers_agree": 0}
+    theirs = Number("D12", "", 4.0, 0.1, 5.0, peer="dynesty")  # a peer's miss is the peer's
+    assert tally([*numbers, theirs]) == {**counts, "numbers": 4, "peers": 1, "peers_agree": 0}
+    assert theirs.agrees is False and not theirs.is_miss and replace(theirs, peer="").is_miss
 
 
 def test_a_likelihood_that_never_falls_on_one_side_still_peaks_where_it_is_fitted():

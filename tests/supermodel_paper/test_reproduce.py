@@ -39,7 +39,7 @@ def test_every_figure_is_written_twice(made):
 FIELDS = {
     "row": str, "label": str, "paper": (dict, type(None)), "exact": (float, int, type(None)), "ours": (float, int, type(None)),
     "error": (float, int, type(None)), "tolerance": (float, int), "bounds": (list, type(None)), "evaluations": (int, type(None)),
-    "agrees": (bool, type(None)), "paper_agrees": (bool, type(None)), "remark": str,
+    "agrees": (bool, type(None)), "paper_agrees": (bool, type(None)), "remark": str, "peer": str,
 }  # fmt: skip
 
 
@@ -92,6 +92,15 @@ def test_a_number_that_differs_gives_one(tmp_path, capsys):
     assert re.search(r"off by ten errors.*2\.00 ± 0\.10.*NO", printed)
     assert "0 of 1 that can be checked agree" in printed
     assert "&lt;1&gt;" in (tmp_path / "index.html").read_text()
+
+
+def test_what_a_peer_misses_is_the_peers(tmp_path, capsys):
+    missed = Number("D12", "20 parameters", 2.0, 0.1, 1.0, peer="dynesty")
+    assert reproduce.run(TINY, tmp_path, [one(missed)], lambda line: None) == 0
+    printed = capsys.readouterr().out
+    assert re.search(r"20 parameters.*NO \(dynesty\)", printed)
+    assert "0 of 0 that can be checked agree" in printed and "Of the peers' numbers 0 of 1 agree." in printed
+    assert "(dynesty)" in (tmp_path / "index.html").read_text()
 
 
 def test_a_number_without_reference_does_not_fail(tmp_path):
