@@ -21,7 +21,7 @@ from benchmarks.peers import programs, run  # noqa: E402
 from benchmarks.peers.counting import OutOfTime, Tally, counted, cpu_seconds  # noqa: E402
 from benchmarks.peers.figures import cell, cells, lead  # noqa: E402
 from benchmarks.peers.long_runs import by_importance  # noqa: E402
-from benchmarks.peers.page import standing, text  # noqa: E402
+from benchmarks.peers.page import short, standing, text  # noqa: E402
 from benchmarks.peers.problems import DESIGNS, LONG, Question, normals, questions  # noqa: E402
 from benchmarks.peers.programs import Found, Program, answer  # noqa: E402
 from benchmarks.peers.unbounded import unbounded  # noqa: E402
@@ -184,6 +184,15 @@ def test_figures_of_a_cell():
     assert good.seconds_to_wanted == 2.0 and not good.is_scaled  # nobody stopped earlier
     assert cell(question, "smc", [record(truth + 0.2, None)]).error == pytest.approx(0.2)
     assert cell(questions()["slow_box"], "smc", []).status == "not asked"
+
+
+@pytest.mark.parametrize(
+    "number, shown",
+    [(5e-5, "< 10⁻⁴"), (0.0123, "0.012"), (7.04, "7"), (99.7, "100"), (484.0, "480"), (996.0, "1 k"), (22_900.0, "23 k"),
+     (322_016.0, "320 k"), (3_161_088.0, "3.2 M"), (math.nan, "–")],
+)  # fmt: skip
+def test_two_digits(number, shown):
+    assert short(number) == shown
 
 
 def planted():

@@ -101,13 +101,13 @@ def cells(records: dict[tuple[str, str, int], dict]) -> dict[str, dict[str, Cell
     }
 
 
-OURS = ("supermodel", "supermodel_black")
+OURS = ("supermodel", "supermodel_fine", "supermodel_black")
 
 
 def rivals(ours: str) -> list[str]:
     """With gradients ours is held against everyone; without, against those that need none either."""
     return [
-        name for name, program in PROGRAMS.items() if name not in OURS and (ours == OURS[0] or not program.gradients)
+        n for n, program in PROGRAMS.items() if n not in OURS and (PROGRAMS[ours].gradients or not program.gradients)
     ]
 
 

@@ -22,9 +22,11 @@ def short(x: float) -> str:
         return "–"
     if x < 1e-4:
         return "< 10⁻⁴"
-    if x < 1000:
-        return f"{x:.2g}"
-    return f"{x / 1e3:.2g} k" if x < 1e5 else f"{x / 1e6:.2g} M"
+    for size, unit in ((1e6, " M"), (1e3, " k"), (1, "")):
+        if x >= 0.995 * size:  # 996 is 1 k
+            digits = x / size
+            return (f"{digits:.2g}" if digits < 99.5 else f"{10 * round(digits / 10)}") + unit
+    return f"{x:.2g}"
 
 
 def state(cell: Cell) -> str:
@@ -77,34 +79,44 @@ def answers(row: dict[str, Cell]) -> str:
 
 
 def times(x: float) -> str:
-    return f"{x:.1f}" if x < 10 else f"{x:.0f}" if x < 1e4 else "more than 10 000"
+    return f"{x:.2g}" if x < 10 else f"{x:.0f}" if x < 1e4 else "more than 10 000"
+
+
+def against(mine: Cell, theirs: Cell) -> str:
+    """What the ratio is made of, e.g. "dynesty: 4.2 times the evaluations, 3.0 times the error"."""
+    calls, error = theirs.evaluations / mine.evaluations, theirs.error / mine.error
+    return f"{PROGRAMS[theirs.program].title}: {times(calls)} times the evaluations, {times(error)} times the error"
 
 
 def standing(found: dict) -> str:
-    """Where ours is ahead of every program by ten times and more, and where not."""
+    """Where ours is ahead of every program by ten times and more, and where not and by what."""
     titles, lines = questions(), []
-    for ours, head in zip(
-        OURS, ("With gradients, against every program", "Without, against those that use none"), strict=True
-    ):
+    heads = (
+        "With gradients, against every program,",
+        "The same, asked for ± 0.01,",
+        "Without gradients, against those that use none,",
+    )
+    for ours, head in zip(OURS, heads, strict=True):
         leads = {name: lead(row, ours) for name, row in found.items() if row[ours].status == "done"}
+        failed = [titles[name].title for name, row in found.items() if row[ours].status in ("cut", "failed")]
         alone = [titles[name].title for name, (x, _) in leads.items() if math.isnan(x)]
         ahead = [f"{titles[name].title} ({times(x)})" for name, (x, _) in leads.items() if x >= AHEAD]
-        less = [
-            f"{titles[name].title} ({times(x)}, {PROGRAMS[who].title})"
-            for name, (x, who) in leads.items()
-            if 1 <= x < AHEAD
-        ]
-        behind = [
-            f"{titles[name].title} ({PROGRAMS[who].title} by {times(1 / x)})"
-            for name, (x, who) in leads.items()
-            if x < 1
-        ]
+
+        def others(low: float, high: float, ours: str = ours, leads: dict = leads) -> list[str]:
+            return [
+                f"{titles[name].title} (by {times(max(x, 1 / x))}; {against(found[name][ours], found[name][who])})"
+                for name, (x, who) in leads.items()
+                if low <= x < high
+            ]
+
+        less, behind = others(1.0, AHEAD), others(0.0, 1.0)
         parts = [
             f"ten times ahead or more on {len(ahead)} of {len(leads) - len(alone)} problems: {', '.join(ahead) or 'none'}"
         ]
         parts += [f"ahead by less on {', '.join(less)}"] if less else []
         parts += [f"behind on {', '.join(behind)}"] if behind else []
-        parts += [f"with nobody beside it on {', '.join(alone)}"] if alone else []
+        parts += [f"without an answer, which it says, on {', '.join(failed)}"] if failed else []
+        parts += [f"so far with nobody beside it on {', '.join(alone)}"] if alone else []
         lines.append(f"**{head}** supermodel is " + "; ".join(parts) + ".")
     return "\n\n".join(lines)
 

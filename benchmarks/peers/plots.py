@@ -15,13 +15,14 @@ from supermodel.report.style import FAINT, INK, PALETTE, PAPER, RC
 
 # Ours are large and filled; peers are small, and those with gradients are filled too.
 MARKS = {
-    "supermodel": ("o", PALETTE[0]), "supermodel_black": ("s", PALETTE[1]), "paper": ("P", FAINT), "dynesty": ("D", PALETTE[2]),
-    "nautilus": ("v", PALETTE[3]), "ultranest": ("^", PALETTE[5]), "pocomc": ("<", PALETTE[4]), "smc": (">", "#6a51a3"),
+    "supermodel": ("o", PALETTE[0]), "supermodel_fine": ("o", PALETTE[4]),
+    "supermodel_black": ("s", PALETTE[1]), "paper": ("P", FAINT), "dynesty": ("D", PALETTE[2]),
+    "nautilus": ("v", PALETTE[3]), "ultranest": ("^", PALETTE[5]), "pocomc": ("<", "#4d8a2e"), "smc": (">", "#6a51a3"),
     "nss": ("p", "#7f5539"), "bridge": ("X", INK),
 }  # fmt: skip
 
 
-NEVER, RATIOS = 0.22, (0.6, 0.87)  # places in the panel at the right
+NEVER, RATIOS = 0.2, (0.57, 0.86)  # places in the panel at the right
 
 
 def by_problem(
@@ -43,13 +44,13 @@ def by_problem(
                 _mark(side, NEVER + 0.06 * (i - 0.5 * (len(unfinished) - 1)), y, c.program, size=0.7)
             for c in row.values():
                 if c.status == "done":
-                    lift = {OURS[0]: -0.11, OURS[1]: 0.11}.get(c.program, 0.0)
+                    lift = {OURS[0]: -0.13, OURS[2]: 0.13}.get(c.program, 0.0)
                     _mark(
                         ax, max(figure(c), low), y + lift, c.program, hollow=scaled and c.is_scaled, crossed=c.is_wrong
                     )
-            for x, ours in zip(RATIOS, OURS, strict=True):
+            for x, ours in zip(RATIOS, OURS[::2], strict=True):
                 _ratio(side, x, y, row, ours, figure)
-        for x, words, who in zip(RATIOS, ("ahead, with\ngradients", "ahead,\nwithout"), OURS, strict=True):
+        for x, words, who in zip(RATIOS, ("ahead, with\ngradients", "ahead,\nwithout"), OURS[::2], strict=True):
             side.text(x, -0.65, words, ha="center", va="bottom", fontsize=8, color=MARKS[who][1], fontweight="bold")
         side.text(NEVER, -0.65, "did not end", ha="center", va="bottom", fontsize=8, color=INK)
         side.set(xlim=(0, 1), xticks=[])
@@ -68,7 +69,7 @@ def by_problem(
         fig.text(0.012, 1 - 0.1 / tall, title, va="top", fontsize=12.5, fontweight="bold")
         handles = [_mark(ax, math.nan, 0, program) for program in PROGRAMS]
         fig.legend(
-            handles, [p.title for p in PROGRAMS.values()], ncols=5, loc="upper left", fontsize=8,
+            handles, [p.title for p in PROGRAMS.values()], ncols=6, loc="upper left", fontsize=8,
             bbox_to_anchor=(0.0, 1 - 0.32 / tall), handletextpad=0.2, columnspacing=1.4,
         )  # fmt: skip
     return fig
@@ -98,9 +99,9 @@ def _ratio(ax, x, y, row: dict[str, Cell], ours: str, figure: Callable[[Cell], f
     """The best of the others over ours."""
     ready = [figure(row[name]) for name in rivals(ours) if row[name].status == "done" and not row[name].is_wrong]
     if row[ours].status != "done":
-        words = "" if row[ours].status == "not asked" else "none"
+        words = "no answer" if row[ours].status in ("cut", "failed") else ""
     elif not ready:
-        words = "alone"
+        words = ""  # nobody to compare with
     else:
         value = min(ready) / figure(row[ours])
         words = "> 1000 ×" if value > 1e3 else f"{value:.0f} ×" if value >= 10 else f"{value:.1f} ×"

@@ -125,6 +125,9 @@ def _pocomc(side: Side, seed: int) -> tuple[float, float]:
 
 PROGRAMS: dict[str, Program] = {
     "supermodel": Program("supermodel", True, by_supermodel("traced"), "`compare(models)`"),
+    "supermodel_fine": Program(
+        "supermodel, to ± 0.01", True, by_supermodel("traced", target_error=0.01), "`compare(models, target_error=0.01)`"
+    ),
     "supermodel_black": Program("supermodel, black box", False, by_supermodel("black"), "`compare(models)`, in NumPy"),
     "paper": Program(
         "the paper's recipe", False, by_supermodel("traced", method="mixture", max_evaluations=PAPERS_STEPS),

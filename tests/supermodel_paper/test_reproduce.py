@@ -1,8 +1,10 @@
 """The folder that `supermodel reproduce` writes: figures, numbers, one page; and the exit code."""
 
+import importlib.util
 import json
 import re
 import xml.etree.ElementTree as ElementTree
+from pathlib import Path
 
 import pytest
 
@@ -25,6 +27,17 @@ def made(tmp_path_factory):
 
 def test_all_agree_gives_zero(made):
     assert made[1] == 0
+
+
+def test_the_page_of_numbers_is_made_from_the_file(made):
+    """docs/hooks/paper_numbers.py: what the paper states beside ours, as the run itself shows it."""
+    path = Path(__file__).resolve().parents[2] / "docs" / "hooks" / "paper_numbers.py"
+    spec = importlib.util.spec_from_file_location("paper_numbers", path)
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    text = module.page(json.loads((made[0] / "numbers.json").read_text()))
+    assert "| A1 | ln B₂₁, linear data, closed form | 4.88 | 4.8792471984 | 4.8792471984 |  | ✓ | ✓ |" in text
+    assert "max ln L of M₂ is higher than of M₁ | > 0 |" in text
 
 
 def test_every_figure_is_written_twice(made):
