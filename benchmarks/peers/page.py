@@ -116,7 +116,7 @@ def standing(found: dict) -> str:
         parts += [f"ahead by less on {', '.join(less)}"] if less else []
         parts += [f"behind on {', '.join(behind)}"] if behind else []
         parts += [f"without an answer, which it says, on {', '.join(failed)}"] if failed else []
-        parts += [f"so far with nobody beside it on {', '.join(alone)}"] if alone else []
+        parts += [f"so far with no other answer beside it on {', '.join(alone)}"] if alone else []
         lines.append(f"**{head}** supermodel is " + "; ".join(parts) + ".")
     return "\n\n".join(lines)
 
