@@ -106,6 +106,10 @@ class Poisson:
     def __post_init__(self):
         _check_link(self.link, ("identity", "log"))
 
+    def check(self, data: Mapping[str, Any]) -> None:
+        """Refuse what are no counts; of traced data nothing is known."""
+        _counts(data["y"], "Poisson")
+
     def pointwise(self, prediction: Any, data: Mapping[str, Any]) -> Any:
         import jax.numpy as jnp
         from jax.scipy.special import gammaln
@@ -135,19 +139,25 @@ class Binomial:
     def __post_init__(self):
         _check_link(self.link, ("logit", "identity"))
 
-    def pointwise(self, prediction: Any, data: Mapping[str, Any]) -> Any:
-        import jax.numpy as jnp
-        from jax.scipy.special import gammaln, xlog1py, xlogy
-
+    def check(self, data: Mapping[str, Any]) -> None:
+        """Refuse what are no counts, or more than there were trials; of traced data nothing is known."""
         y = _counts(data["y"], "Binomial")
         n = _counts(quantity(self.trials, "trials", data), "Binomial (trials)")
-        if np.any(y > n):
+        if not _is_traced(y) and not _is_traced(n) and np.any(y > n):
             worst = np.ravel(y - n).argmax()
             raise DataError(
                 f"the noise is Binomial, but datum {worst} has {np.ravel(y)[worst]:g} successes in "
                 f"{np.ravel(np.broadcast_to(n, np.shape(y)))[worst]:g} trials. Check `trials` (default 1) and "
                 'data["y"].'
             )
+
+    def pointwise(self, prediction: Any, data: Mapping[str, Any]) -> Any:
+        import jax.numpy as jnp
+        from jax.scipy.special import gammaln, xlog1py, xlogy
+
+        self.check(data)
+        y = _counts(data["y"], "Binomial")
+        n = _counts(quantity(self.trials, "trials", data), "Binomial (trials)")
         ways = gammaln(n + 1.0) - gammaln(y + 1.0) - gammaln(n - y + 1.0)
         if self.link == "logit":
             return ways + y * prediction - n * jnp.logaddexp(0.0, prediction)
@@ -164,7 +174,15 @@ def _check_link(link: str, known: tuple[str, ...]) -> None:
         raise ModelError(f"`link` must be one of {', '.join(known)}; got {link!r}.")
 
 
-def _counts(values: Any, noise: str) -> np.ndarray:
+def _is_traced(values: Any) -> bool:
+    import jax
+
+    return isinstance(values, jax.core.Tracer)
+
+
+def _counts(values: Any, noise: str) -> Any:
+    if _is_traced(values):  # whoever traces data checks them before
+        return values
     array = np.asarray(values, float)
     wrong = ~((array >= 0) & (array == np.floor(array)) & np.isfinite(array))
     if np.any(wrong):

@@ -20,10 +20,11 @@ from supermodel.survey.climb import DOF, Found, climbs, grown, hill_at, hills_of
 
 LOOK, LOOKS = 1024, 4  # prior draws of a look, and how many sets of them there are
 NEIGHBOURS = 8  # a start stands above as many of its nearest draws
-CROSSED = 256  # points that have some parameters of a hill and the others of a prior draw: phases, signs, edges
-FROM_LOOK, FROM_CROSSED = 16, 8  # climbs that begin at either
-HEAVY = -4.6  # ln of the share of a hill that is worth crossing
-ENDS = 8  # that go on to the top
+LINES, CROSSED = 256, 512  # points on lines through the heaviest hills; points with two parameters of a prior draw
+STRATA = 16  # of a line: edges of the prior are among them
+FROM_LOOK, FROM_CROSSED = 16, 16  # climbs that begin at either
+HEAVY = -4.6  # ln of the share of a hill within which nothing new is looked for
+ENDS = 12  # that go on to the top
 HILLS, MOST_HILLS = 8, 32  # kept for each parameter, and at most
 GROWN = 8  # that a round adds
 PRIOR, HILL = 256, 512  # draws of a round from the prior and from the hills
@@ -44,23 +45,45 @@ class Round(NamedTuple):
     log_weights: Any
 
 
+class Crossing(NamedTuple):
+    """What is random in a look."""
+
+    rank: Any
+    place: Any
+    prior: Any
+    swapped: Any
+
+
+class Drawing(NamedTuple):
+    """What is random in a round."""
+
+    prior: Any
+    normal: Any
+    place: Any
+    stretch: Any
+
+
 class Block:
     """The programs of one model. Points are in coordinates scaled by the prior's spread."""
 
     def __init__(self, model: Model, seed: int):
-        self.model, self.space, self.d = model, model.space, model.space.dimension
+        self.model, self.space, self.d, self.scale = model, model.space, model.space.dimension, np.ones(0)
+        if self.d == 0:
+            self.at_once = jax.jit(jax.vmap(lambda data: self.log_likelihood(jnp.zeros(0), data)))
+            return
+        self.reach = (2.0 + 2.0 * np.sqrt(self.d)) ** 2  # squared radius within which a hill explains what there is
         self.hills = min(HILLS * self.d, MOST_HILLS)
         rng = np.random.default_rng(seed)
         pool = self.space.sample_prior(rng, POOL)
         self.scale = np.maximum(pool.std(0), 1e-300)
         self.log_scale = float(np.log(self.scale).sum())
         prior, pool = self.space.log_prior_at(pool) + self.log_scale, pool / self.scale
-        self.pool = jnp.asarray(pool), jnp.asarray(prior)
+        self.pool, self.quantiles = pool, np.sort(pool, axis=0)
         self.sets = [self._set(pool, prior, k) for k in range(LOOKS)]
-        self.look = jax.jit(jax.vmap(self._look, in_axes=(0, 0, 0, None, None)))
+        self.look = jax.jit(jax.vmap(self._look, in_axes=(0, 0, 0, None)))
         self.seek = jax.jit(jax.vmap(self._seek, in_axes=(0, 0, 0, 0, None)))
         self.fit = jax.jit(jax.vmap(_fit))
-        self.round = jax.jit(jax.vmap(self._round, in_axes=(0, 0, 0, None)))
+        self.round = jax.jit(jax.vmap(self._round))
 
     @staticmethod
     def _set(pool: np.ndarray, prior: np.ndarray, k: int) -> tuple[Any, Any, Any]:
@@ -86,27 +109,46 @@ class Block:
     def log_joint(self, data):
         return lambda y: self.log_likelihood(y, data) + self.log_prior(y)
 
+    # -- what is random, of NumPy, since JAX's own generator costs more than a likelihood ---------------------------------
+
+    def crossing(self, rng: np.random.Generator) -> Crossing:
+        i, places = np.arange(LINES), np.arange(self.d)
+        along, stratum, rank = i % self.d, i // self.d % STRATA, i // (self.d * STRATA) % self.hills
+        at = ((stratum + rng.random(LINES)) / STRATA * POOL).astype(int)
+        line = np.zeros((LINES, self.d))
+        line[i, along] = self.quantiles[at, along]
+        pair = rng.integers(0, self.d, (CROSSED, 2))
+        swapped = np.concatenate([along[:, None] == places, np.any(pair[:, :, None] == places, axis=1)])
+        return Crossing(rank, rng.random(CROSSED), np.concatenate([line, self._prior(rng, CROSSED)]), swapped)
+
+    def drawing(self, rng: np.random.Generator) -> Drawing:
+        place = (np.arange(HILL) + rng.random()) / HILL  # evenly over the hills
+        stretch = np.sqrt(DOF / (2.0 * rng.standard_gamma(DOF / 2, HILL)))
+        return Drawing(self._prior(rng, PRIOR), rng.standard_normal((HILL, self.d)), place, stretch)
+
+    def _prior(self, rng: np.random.Generator, n: int) -> np.ndarray:
+        """Prior draws that no look has used."""
+        return self.pool[rng.integers(LOOKS * LOOK, POOL, n)]
+
     # -- one data set ---------------------------------------------------------------------------------------------------
 
-    def _look(self, data, found, key, these, pool):
+    def _look(self, data, found, chance, these):
         """Where to climb from: what the hills explain least, above its neighbours. And whether all were numbers."""
         look, prior, near = these
         hills = hills_of(found)
-        of_hill, of_row, of_mask = jax.random.split(key, 3)
-        # Heavy hills alike: half of the points have all but one parameter of theirs, the others any.
-        heavy = hills._replace(log_weights=jax.nn.log_softmax(jnp.where(hills.log_weights > HEAVY, 0.0, -jnp.inf)))
-        tops = found.means[heavy.component(jnp, jax.random.uniform(of_hill, (CROSSED,)))]
-        rows = jax.random.randint(of_row, (CROSSED,), LOOKS * LOOK, POOL)
-        one = jnp.arange(CROSSED // 2)[:, None] % self.d == jnp.arange(self.d)[None]
-        swapped = jnp.concatenate([one, jax.random.bernoulli(of_mask, 0.5, (CROSSED - CROSSED // 2, self.d))])
-        crossed = jnp.where(swapped, pool[0][rows], tops)
+        tops = found.means[jnp.concatenate([chance.rank, hills.component(jnp, chance.place)])]
+        crossed = jnp.where(chance.swapped, chance.prior, tops)
         y = jnp.concatenate([look, crossed])
         log_prior = jnp.concatenate([prior, jax.vmap(self.log_prior)(crossed)])
         values = self.values(y, data)
         log_w = jnp.where(values < jnp.inf, values, -jnp.inf) + log_prior - reference(hills, y, log_prior)
+        # Within a hill w is about Z, and above what it is on the slopes of one that is not known yet.
+        is_heavy = (hills.log_weights > HEAVY) & (found.log_mass > -jnp.inf)
+        inside = jnp.any((hills.squares(jnp, y) < self.reach) & is_heavy, axis=1)
+        odd = jnp.where(inside, -jnp.inf, log_w)
         stands = jnp.all(log_w[:LOOK, None] >= log_w[near], axis=1)
-        best = jax.lax.top_k(jnp.where(stands, log_w[:LOOK], -jnp.inf), FROM_LOOK)[1]
-        best = jnp.concatenate([best, LOOK + jax.lax.top_k(log_w[LOOK:], FROM_CROSSED)[1]])
+        best = jax.lax.top_k(jnp.where(stands, odd[:LOOK], -jnp.inf), FROM_LOOK)[1]
+        best = jnp.concatenate([best, LOOK + jax.lax.top_k(odd[LOOK:], FROM_CROSSED)[1]])
         return y[best], jnp.all(values[:LOOK] < jnp.inf) & jnp.any(values > -jnp.inf)
 
     def _seek(self, data, starts, found, log_z, draws):
@@ -122,17 +164,12 @@ class Block:
         share = jnp.exp(found.log_mass - log_z)
         return found, jnp.sum(jnp.where(is_new & (share * draws * jnp.exp(log_z - log_w) < HITS), share, 0.0))
 
-    def _round(self, data, found, key, pool):
+    def _round(self, data, found, chance):
         """Weights of draws from the reference, as many from the prior and from each hill as their shares say."""
         hills = hills_of(found)
-        of_prior, of_normal, of_place, of_stretch = jax.random.split(key, 4)
-        rows = jax.random.randint(of_prior, (PRIOR,), LOOKS * LOOK, POOL)
-        normal = jax.random.normal(of_normal, (HILL, self.d))
-        place = (jnp.arange(HILL) + jax.random.uniform(of_place)) / HILL
-        stretch = jnp.sqrt(DOF / (-2.0 * jnp.log(jax.random.uniform(of_stretch, (HILL, 2), minval=1e-300)).sum(1)))
-        drawn = hills.transform(jnp, normal, place, stretch)
-        y = jnp.concatenate([pool[0][rows], drawn])
-        log_prior = jnp.concatenate([pool[1][rows], jax.vmap(self.log_prior)(drawn)])
+        drawn = hills.transform(jnp, chance.normal, chance.place, chance.stretch)
+        y = jnp.concatenate([chance.prior, drawn])
+        log_prior = jax.vmap(self.log_prior)(y)
         # NaN stays NaN: a data set that has any goes on to the engine, which says where.
         values = self.values(y, data)
         log_w = jnp.where(log_prior > -jnp.inf, values + log_prior - reference(hills, y, log_prior), -jnp.inf)

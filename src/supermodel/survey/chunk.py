@@ -18,20 +18,8 @@ from supermodel.models.model import Model
 from supermodel.results.comparison import Comparison
 from supermodel.survey.buckets import refused
 from supermodel.survey.job import Chunk, Job, Outcome
-
-try:
-    from supermodel.survey.masked import masked
-    from supermodel.survey.quick import quick
-except ModuleNotFoundError:
-
-    def masked(model: Model) -> Model | None:
-        """None: the likelihood cannot leave padding out."""
-        return None
-
-    def quick(job: Job, chunk: Chunk) -> list[Outcome | None]:
-        """None of them is settled."""
-        return [None] * len(chunk)
-
+from supermodel.survey.masked import LENGTH, masked
+from supermodel.survey.quick import quick
 
 logger = logging.getLogger("supermodel")
 TRIES = 2
@@ -79,7 +67,7 @@ def by_engine(job: Job, on_padded: Mapping[str, Model] | None, chunk: Chunk, i: 
     """One data set by `compare`; what raises is tried again, and then told."""
     row, began = int(chunk.rows[i]), time.monotonic()
     models, data = (job.models, unpadded(chunk, i)) if on_padded is None or chunk.lengths is None else (
-        on_padded, {name: column[i] for name, column in chunk.columns.items()} | {"length": int(chunk.lengths[i])},
+        on_padded, {name: column[i] for name, column in chunk.columns.items()} | {LENGTH: int(chunk.lengths[i])},
     )  # fmt: skip
     for _ in range(TRIES):
         try:

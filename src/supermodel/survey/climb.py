@@ -15,7 +15,7 @@ import jax.numpy as jnp
 
 from supermodel.embedding.reference import LOG_2PI, Hills, log_bell
 
-STEPS, MORE = 6, 18  # of all climbs; of those that are then worth going on with
+STEPS, MORE = 6, 20  # of all climbs; of those that are then worth going on with
 APART = 0.1  # widths of the prior within which two of them are one
 FIRST = 0.1  # widths of the prior that a first step goes at most
 SMALLEST = 1e-300
@@ -149,7 +149,9 @@ def refitted(found: Found, hills: Hills, points: Any, log_weights: Any) -> Found
     covariances = share[:, None, None] * second + (1 - share)[:, None, None] * was - new[:, :, None] * new[:, None, :]
     means = origin + new
     log_mass = jnp.where(
-        (total > 0) & jnp.isfinite(found.log_mass), top + jnp.log(total + SMALLEST) - jnp.log(len(weights)), found.log_mass
+        (total > 0) & jnp.isfinite(found.log_mass),
+        top + jnp.log(total + SMALLEST) - jnp.log(len(weights)),
+        found.log_mass,
     )
     return Found(means, covariances, log_mass)
 

@@ -1,118 +1,115 @@
-r"""The quick road: evidences of all data sets of a chunk together, for as long as each needs.
-
-Every data set is looked at twice (climbs from prior draws, then from draws that the hills do not explain) before its weights
-count. Then rounds are added, 1, 2, 4, ..., after each of which those that have met their target leave and others take their
-place; before each the hills are refitted to the round before, and climbs start where weights were largest. What is left after
-`CYCLES`, and what shows a sign of trouble, goes on to the engine.
-"""
+"""The quick road of a chunk: all its data sets together, and what they cannot settle is left to the engine."""
 
 from __future__ import annotations
 
+import itertools
 import time
+from collections import OrderedDict
 from collections.abc import Mapping
 from typing import Any
 
 import jax
-import jax.numpy as jnp
 import numpy as np
 
+from supermodel.errors import DataError
 from supermodel.jax_scope import in_float64
-from supermodel.survey.block import CROSSED, ENDS, FROM_CROSSED, FROM_LOOK, HILL, LOOK, LOOKS, PRIOR, Block
-from supermodel.survey.climb import MORE, STEPS, Found
+from supermodel.models.model import Model
+from supermodel.survey.block import Block
+from supermodel.survey.evidences import Evidences, evidences
 from supermodel.survey.job import Chunk, Job, Outcome
+from supermodel.survey.masked import LENGTH, masked
 
-CYCLES = 6  # the last has 32 rounds
-LEAST_ESS = 150.0  # effective draws, below which an error cannot be trusted
-SURE = 6.0  # effective draws that the error itself rests on, at least
-NOVEL = 0.1  # share of Z in hills that the last look has added and that had hardly been seen: there may be more
+MOST_PARAMETERS = 12  # beyond, independent draws of hills no longer do: the engine's chains do
+KEPT = 8  # models, of a job and of a kind of data, whose programs a worker keeps
+
+_blocks: OrderedDict[Any, Block | None] = OrderedDict()
 
 
-class Evidences:
-    """ln Z of one model for the data sets of a chunk."""
+def quick(job: Job, chunk: Chunk) -> list[Outcome | None]:
+    """What came of each data set; None where the engine must decide."""
+    began, n = time.monotonic(), len(chunk)
+    blocks = _blocks_of(job, chunk)
+    if blocks is None:
+        return [None] * n
+    columns = _columns(chunk)
+    target = job.target_error / np.sqrt(2.0)
+    found = {
+        name: evidences(block, columns, (job.seed, k), chunk.rows, target)
+        for k, (name, block) in enumerate(blocks.items())
+    }
+    evaluations = sum(one.evaluations for one in found.values())
+    seconds = (time.monotonic() - began) * evaluations / evaluations.sum()
+    settled = np.all([one.settled for one in found.values()], axis=0)
+    return [
+        _outcome(chunk, i, found, int(evaluations[i]), float(seconds[i]))
+        if settled[i] and _is_admitted(job, chunk, i)
+        else None
+        for i in range(n)
+    ]
 
-    def __init__(self, n: int):
-        self.log_z, self.error = np.full(n, np.nan), np.full(n, np.inf)
-        self.settled, self.evaluations = np.zeros(n, bool), np.zeros(n, int)
+
+def is_quick(job: Job, chunk: Chunk) -> bool:
+    """Whether data sets like these can take the quick road at all."""
+    return _blocks_of(job, chunk) is not None
+
+
+def _outcome(chunk: Chunk, i: int, found: Mapping[str, Evidences], evaluations: int, seconds: float) -> Outcome:
+    known = {name: (float(one.log_z[i]), float(one.error[i])) for name, one in found.items()}
+    pairs = {
+        (a, b): (known[a][0] - known[b][0], float(np.hypot(known[a][1], known[b][1])))
+        for a, b in itertools.combinations(known, 2)
+    }
+    return Outcome(int(chunk.rows[i]), chunk.names[i], known, pairs, evaluations=evaluations, seconds=seconds)
+
+
+def _columns(chunk: Chunk) -> dict[str, np.ndarray]:
+    return dict(chunk.columns) if chunk.lengths is None else {**chunk.columns, LENGTH: chunk.lengths}
+
+
+def _is_admitted(job: Job, chunk: Chunk, i: int) -> bool:
+    """Whether the noise takes such data: in a compiled program nothing can be refused."""
+    data = {name: column[i] for name, column in chunk.columns.items()}
+    try:
+        for model in job.models.values():
+            check = getattr(model.noise, "check", None)
+            if check is not None:
+                check(data)
+    except DataError:
+        return False
+    return True
 
 
 @in_float64
-def evidences(block: Block, columns: Mapping[str, np.ndarray], seed: int, rows: np.ndarray, target: float) -> Evidences:
-    """Weigh the model against every data set until its error is `target` at most."""
-    n, width = len(rows), max((int(np.prod(v.shape[1:])) for v in columns.values()), default=1)
-    answer, size = Evidences(n), block.rows_at_once(width)
-    keys = jax.vmap(lambda row: jax.random.fold_in(jax.random.key(seed), row))(jnp.asarray(rows))
-    kept: dict[int, Any] = {}  # what is known of a data set between its cycles
-    waiting = list(range(n))
-    for cycle in range(CYCLES):
-        again = []
-        for i in range(0, len(waiting), size):
-            some = waiting[i : i + size]
-            filled = np.array(some + some[-1:] * (size - len(some)))
-            data = {name: jnp.asarray(values[filled]) for name, values in columns.items()}
-            state = _begun(block, data, keys[filled], answer, some) if cycle == 0 else _stacked(kept, filled)
-            again += _cycle(block, data, keys[filled], state, cycle, target, answer, some, kept)
-        waiting = again
-    return answer
+def _blocks_of(job: Job, chunk: Chunk) -> dict[str, Block] | None:
+    """The programs of each model, or None where one of them has none."""
+    if job.settings.get("explore", "auto") == "thorough" or job.settings.get("max_evaluations") is not None:
+        return None  # what was asked for is the engine's
+    data = {name: column[0] for name, column in _columns(chunk).items()}
+    kind = tuple((name, column.shape, str(column.dtype)) for name, column in sorted(data.items()))
+    found = {}
+    for name, model in job.models.items():
+        key = job.token, name, kind
+        if key not in _blocks:
+            _blocks[key] = _block(model if chunk.lengths is None else masked(model), job.seed, data)
+        _blocks.move_to_end(key)
+        found[name] = _blocks[key]
+    while len(_blocks) > max(KEPT, len(found)):
+        _blocks.popitem(last=False)
+    return None if None in found.values() else found  # type: ignore[return-value]
 
 
-def _begun(block: Block, data: Any, keys: Any, answer: Evidences, some: list[int]) -> tuple:
-    """A first look and a first round, from which the second look begins."""
-    found = jax.tree.map(lambda a: jnp.broadcast_to(a, (len(keys), *a.shape)), Found.none(block.hills, block.d))
-    starts, known = block.look(data, found, _key(keys, 0, 1), block.sets[0], block.pool)
-    found, _ = block.seek(data, starts, found, jnp.zeros(len(keys)), 1.0)
-    first = block.round(data, found, _key(keys, 0, 0), block.pool)
-    answer.evaluations[some] += _of_look(block) + PRIOR + HILL
-    return block.fit(found, first.points, first.log_weights), first.weights - np.log(PRIOR + HILL), known
-
-
-def _cycle(block: Block, data, keys, state, cycle: int, target: float, answer: Evidences, some, kept) -> list[int]:
-    """Look, fit, then weigh in 2^cycle rounds; the data sets that are not settled by then, with what is known of them."""
-    found, log_z, known = state
-    starts, _ = block.look(data, found, _key(keys, cycle + 1, 63), block.sets[(cycle + 1) % LOOKS], block.pool)
-    found, novel = block.seek(data, starts, found, log_z, 1.0 * 2**cycle * (PRIOR + HILL))
-    last = block.round(data, found, _key(keys, cycle + 1, 62), block.pool)
-    found = block.fit(found, last.points, last.log_weights)
-    sums: Any = None
-    for k in range(2**cycle):
-        last = block.round(data, found, _key(keys, cycle + 1, k), block.pool)
-        new = np.stack(last[:4])
-        sums = new if sums is None else np.logaddexp(sums, new)
-    answer.evaluations[some] += _of_look(block) + (2**cycle + 1) * (PRIOR + HILL)
-    log_z, error, ess, sure = _weighed(sums, 2**cycle)
-    fine = (error <= target) & (ess >= LEAST_ESS) & (sure >= SURE) & (np.asarray(novel) <= NOVEL) & np.asarray(known)
-    again, better = [], block.fit(found, last.points, last.log_weights)
-    for j, row in enumerate(some):
-        answer.log_z[row], answer.error[row], answer.settled[row] = log_z[j], error[j], fine[j]
-        kept.pop(row, None)
-        if not fine[j] and known[j] and np.isfinite(log_z[j]):
-            kept[row] = jax.tree.map(lambda a, j=j: np.asarray(a[j]), (better, log_z, known))
-            again.append(row)
-    return again
-
-
-def _weighed(sums: np.ndarray, rounds: int) -> tuple[np.ndarray, ...]:
-    r"""ln Z, its error, and the effective draws that the two rest on.
-
-    Draws are stratified: as many from the prior and from the hills as their shares say, so that only the variance within
-    each counts. $E[\ln \hat Z] = \ln Z - \frac12 \mathrm{var}$.
-    """
-    weights, squares, variance, variance_squares = sums
-    with np.errstate(invalid="ignore", over="ignore"):
-        relative, sure = np.exp(variance - 2 * weights), np.exp(2 * variance - variance_squares)
-        log_z = weights - np.log((PRIOR + HILL) * rounds) + 0.5 * relative
-        # An error that rests on few draws is itself uncertain: Student's law, of which this is the variance.
-        error = np.sqrt(relative * sure / np.maximum(sure - 2.0, 1e-9))
-        return log_z, error, np.exp(2 * weights - squares), sure
-
-
-def _key(keys: Any, cycle: int, k: int) -> Any:
-    return jax.vmap(lambda key: jax.random.fold_in(key, 64 * cycle + k))(keys)
-
-
-def _stacked(kept: dict[int, Any], rows: np.ndarray) -> Any:
-    return jax.tree.map(lambda *parts: jnp.asarray(np.stack(parts)), *(kept[row] for row in rows.tolist()))
-
-
-def _of_look(block: Block) -> int:
-    """Evaluations of a look, with gradient those of its climbs, curvatures included."""
-    return LOOK + CROSSED + (FROM_LOOK + FROM_CROSSED) * (STEPS + 1) + ENDS * (MORE + 2 + block.d)
+def _block(model: Model | None, seed: int, data: Mapping[str, np.ndarray]) -> Block | None:
+    """The programs of a model that JAX can trace with its data, and that has few parameters."""
+    if model is None or model.space.dimension > MOST_PARAMETERS or not getattr(model.space, "traceable", True):
+        return None
+    if any(column.dtype.kind not in "biuf" for column in data.values()):
+        return None
+    try:
+        shape = jax.eval_shape(
+            lambda x, data: model.log_likelihood(model.space.constrain(x), data),
+            jax.ShapeDtypeStruct((model.space.dimension,), float),
+            {name: jax.ShapeDtypeStruct(column.shape, column.dtype) for name, column in data.items()},
+        )
+    except Exception:  # whatever a plain-Python likelihood does with a tracer; the engine tells what is wrong
+        return None
+    return Block(model, seed) if shape.shape == () else None
