@@ -173,8 +173,8 @@ class Block:
         # NaN stays NaN: a data set that has any goes on to the engine, which says where.
         values = self.values(y, data)
         log_w = jnp.where(log_prior > -jnp.inf, values + log_prior - reference(hills, y, log_prior), -jnp.inf)
-        strata = [_moments(log_w[:PRIOR]), _moments(log_w[PRIOR:])]
-        return Round(*(jnp.logaddexp(*both) for both in zip(*strata, strict=True)), y, log_w)
+        sums = map(jnp.logaddexp, _moments(log_w[:PRIOR]), _moments(log_w[PRIOR:]))
+        return Round(*sums, y, log_w)  # type: ignore[call-arg]
 
 
 def _fit(found, points, log_weights):

@@ -72,7 +72,8 @@ class Evidences:
         sums = np.full((4, self.size), -np.inf)
         for _ in range(rounds):
             last = block.round(data, found, self._chance(block.drawing, some))
-            sums = np.logaddexp(sums, np.stack(last[:4]))
+            with np.errstate(invalid="ignore"):  # NaN stays NaN, and is not settled
+                sums = np.logaddexp(sums, np.stack(last[:4]))
         self.evaluations[some] += self._of_look + (rounds + 1) * ROUND
         log_z, error, ess, sure = weighed(sums, rounds * ROUND)
         fine = (error <= self.target) & (ess >= LEAST_ESS) & (sure >= SURE) & (np.asarray(novel) <= NOVEL) & known

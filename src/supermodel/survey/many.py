@@ -25,11 +25,18 @@ from supermodel.survey.chunk import can_pad, unpadded
 from supermodel.survey.datasets import collected
 from supermodel.survey.job import Chunk, Job
 from supermodel.survey.parts import Memory, Parts
+from supermodel.survey.quick import is_quick
 from supermodel.survey.result import ManyResult
 from supermodel.survey.spread import spread
 from supermodel.survey.tally import Tally
 
 TRIED = 2  # prior draws at which likelihoods are tried on the first data set: a run is resumed with the same ones only
+
+SLOW = (
+    "Every data set went by the engine, one by one: a likelihood cannot be traced by JAX with its data as arguments (data are "
+    "used as NumPy arrays, or it is plain Python), or the models have many parameters, or the options ask for it. Written with "
+    "jax.numpy throughout, data sets are compared many at a time."
+)
 
 
 def compare_many(
@@ -111,6 +118,8 @@ def compare_many(
     total = given.total if chosen is None else len(chosen)
     is_complete = _run(job, pieces, store, executor, Tally(total), progress)
     notes = list(bucketing.notes)
+    if first is not None and not is_quick(job, first):
+        notes.append(SLOW)
     if is_complete:
         store.finish()
     else:
