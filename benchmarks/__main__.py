@@ -16,6 +16,7 @@ from benchmarks.fire.trial import main as fire
 from benchmarks.nonnormal import main as nonnormal
 from benchmarks.peers.run import main as peers
 from benchmarks.several_modes import several_modes
+from benchmarks.survey import main as survey
 from benchmarks.targets import ALL, Row, logistic_1000
 
 HERE = Path(__file__).resolve().parent
@@ -42,6 +43,8 @@ def line(row: Row) -> str:
 def main(names: list[str]) -> int:
     if names[:1] == ["fire"]:
         return fire(names[1:])
+    if names[:1] == ["survey"]:
+        return survey(names[1:])
     if names[:1] == ["nonnormal"]:
         return nonnormal(names[1:])
     if names[:1] == ["peers"]:
