@@ -177,3 +177,13 @@ def test_two_ranks_of_mpi(folder):
     table = sm.ManyResult.load("results.parquet").table
     assert np.allclose(table["log_bayes_factor"], truth([{"y": [0.1, 0.2]}, {"y": [1.0, 2.0]}]), atol=1e-6)
     assert table["route"].tolist() == ["engine", "engine"]
+
+
+def test_a_page_can_be_asked_for(folder, at_once, capsys):
+    rng = np.random.default_rng(0)
+    frame = pd.DataFrame({"object": np.repeat(["a", "b"], 4), "y": rng.normal(size=8)})
+    frame.to_parquet("points.parquet")
+    assert main(["many", "mine.py", "points.parquet", "--by", "object", "--quiet", "--report", "page.html"]) == 0
+    text = (folder / "page.html").read_text()
+    assert "Survey of 2 data sets: one, none" in text and text.count('<a href="page_reports/') == 2
+    assert len(list((folder / "page_reports").iterdir())) == 2

@@ -9,7 +9,7 @@ from scipy import stats
 from population_problems import FALSE_ALARM, THREE, simulated, told
 from supermodel.errors import SupermodelError
 from supermodel.survey import table
-from supermodel.survey.population import fitted
+from supermodel.survey.population import Known, fitted
 from supermodel.survey.ranking import false_discoveries
 from supermodel.survey.result import ManyResult
 
@@ -29,7 +29,7 @@ def surplus(rng, are_fractions_known=True, n_surveys=250, error=0.3):
             p = fitted(known, np.array([1.0, 4.0])).probabilities[:, 0]
         else:
             p = 1 / (1 + np.exp(known.log_z[:, 1] - known.log_z[:, 0]))
-        order, rates = false_discoveries(p)
+        order, rates = false_discoveries(1 - p)
         n = int((rates <= LEVEL).sum())
         if n:
             shares.append(float((labels[order[:n]] != 0).mean()))
@@ -46,8 +46,15 @@ def test_the_share_of_false_discoveries_is_as_said(rng):
 
 
 def test_ranks_by_hand():
-    order, rates = false_discoveries(np.array([0.5, 0.9, 0.7, 1.0]))
+    order, rates = false_discoveries(np.array([0.5, 0.1, 0.3, 0.0]))
     assert order.tolist() == [3, 1, 2, 0] and rates == pytest.approx([0.0, 0.05, 0.4 / 3, 0.9 / 4])
+
+
+def test_objects_that_are_sure_to_rounding_are_still_ranked():
+    log_z = np.array([[100.0, 0.0], [300.0, 0.0], [200.0, 0.0], [0.0, 9.0]])
+    outcomes = told(Known(log_z, np.zeros((4, 2, 2))), ("a", "b"))
+    found = ManyResult(("a", "b"), {}, frame=table.frame_of(outcomes, ("a", "b"))).ranking("a").table
+    assert found["dataset"].tolist() == ["n1", "n2", "n0", "n3"] and 0 < found["local_rate"][0] < 1e-100
 
 
 def test_a_result_tells_its_discoveries(rng):
@@ -61,7 +68,8 @@ def test_a_result_tells_its_discoveries(rng):
         and found.table["false_discovery_rate"].is_monotonic_increasing
     )
     assert len(found.table) == 79 and found.n_left_out == 1
-    assert found.table.set_index("dataset")["probability"].to_dict() == members.set_index("dataset")["b"].to_dict()
+    same = found.table.set_index("dataset")["probability"].loc[members["dataset"]]
+    assert same.to_numpy() == pytest.approx(members["b"].to_numpy(), abs=1e-12)
     assert 0 < len(found) < 79 and found.names == found.table["dataset"].tolist()[: len(found)]
     assert (
         found.table["false_discovery_rate"].iloc[len(found) - 1]

@@ -31,7 +31,11 @@ BIBTEX = """@article{Mootoovaloo2016,
 
 def cite(result: Comparison) -> str:
     """BibTeX of the method, of its estimator, and of this package in the version that made the result."""
-    version = result.versions.get("supermodel", "unknown")
+    return citation(result.versions.get("supermodel", "unknown"))
+
+
+def citation(version: str) -> str:
+    """The same for a version of this package."""
     return f"""{BIBTEX}
 @software{{supermodel,
   author  = {{{{The supermodel developers}}}},

@@ -39,6 +39,9 @@ def add_arguments(sub: argparse.ArgumentParser) -> None:
     where.add_argument(
         "--mpi", action="store_true", help="the ranks of: mpiexec -n N python -m mpi4py.futures -m supermodel many …"
     )
+    sub.add_argument(
+        "--report", type=Path, metavar="FILE.html", help="a page of it all, full reports of the worst beside it"
+    )
     sub.add_argument("--quiet", action="store_true", help="no progress")
 
 
@@ -66,6 +69,8 @@ def run(args: argparse.Namespace, given: dict[str, Any]) -> int:
             progress=not (args.quiet or args.json),
             **{**models.spec.run, **given},
         )
+    if args.report is not None:
+        result.report(args.report, models=models, datasets=datasets)
     say(json.dumps(told(result), indent=2) if args.json else result)
     return 0 if result.is_complete else INTERRUPTED
 

@@ -25,10 +25,10 @@ if TYPE_CHECKING:
 SHOWN = 10
 
 
-def false_discoveries(p: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """The order of the objects, most probable first, and the expected share of false ones among the first 1, 2, … of them."""
-    order = np.argsort(-p, kind="stable")
-    return order, np.cumsum(1.0 - p[order]) / np.arange(1, len(p) + 1)
+def false_discoveries(local: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """The order of the objects by their local rates, surest first, and the mean of these over the first 1, 2, … of them."""
+    order = np.argsort(local, kind="stable")
+    return order, np.cumsum(local[order]) / np.arange(1, len(local) + 1)
 
 
 @dataclass(frozen=True, eq=False)
@@ -38,7 +38,9 @@ class Discoveries:
     first: str
     against: str
     false_discovery: float
-    table: pd.DataFrame  # row, dataset, probability, false_discovery_rate (of this and all above it), is_discovery
+    table: (
+        pd.DataFrame
+    )  # row, dataset, probability, local_rate = 1 - probability, false_discovery_rate (mean down to here), is_discovery
     n_left_out: int
 
     def __len__(self) -> int:
@@ -54,18 +56,17 @@ class Discoveries:
         rows = [
             (
                 str(r.dataset),
-                probability(r.probability),
-                probability(r.false_discovery_rate),
+                *map(probability, (r.probability, r.local_rate, r.false_discovery_rate)),
                 "yes" if r.is_discovery else "no",
             )
             for r in self.table.head(most).itertuples()
         ]
-        return Cells(("data set", f"p({self.first})", "false among it and those above", "discovery"), tuple(rows))
+        return Cells(("data set", f"p({self.first})", "p(other)", "false down to here", "discovery"), tuple(rows))
 
     def sentence(self) -> str:
         """`12 of 500 objects are "periodic" rather than another, of which 1.1 false are expected (at most 10%)`."""
         n = len(self)
-        expected = float((1 - self.table["probability"].to_numpy()[:n]).sum())
+        expected = float(self.table["local_rate"].to_numpy()[:n].sum())
         left = f"; {thousands(self.n_left_out)} without a usable answer are not ranked" if self.n_left_out else ""
         return (
             f"{thousands(n)} of {thousands(len(self.table))} objects are {self.first!r} rather than {self.against}, with "
@@ -91,11 +92,16 @@ def ranked(found: Population, first: str, second: str | None, false_discovery: f
         raise SupermodelError(
             f"`false_discovery` is the share of false ones among the discoveries, between 0 and 1; got {false_discovery!r}."
         )
-    p = found.fit.probabilities[:, found.models.index(first)]
-    if second is not None:
-        p = p / np.maximum(p + found.fit.probabilities[:, found.models.index(second)], np.finfo(float).tiny)
-    order, rates = false_discoveries(p)
+    p = found.fit.probabilities
+    others = [k for k, name in enumerate(found.models) if name != first and second in (None, name)]
+    right, wrong = (
+        p[:, found.models.index(first)],
+        p[:, others].sum(1),
+    )  # not 1 - p, which rounds to 0 where ln B is large
+    local = wrong / np.maximum(right + wrong, np.finfo(float).tiny)
+    order, rates = false_discoveries(local)
     told = found.rows.iloc[order].reset_index(drop=True)
-    told = told.assign(probability=p[order], false_discovery_rate=rates, is_discovery=rates <= false_discovery)
+    told = told.assign(probability=1 - local[order], local_rate=local[order], false_discovery_rate=rates)
+    told = told.assign(is_discovery=rates <= false_discovery)
     against = "another" if second is None else repr(second)
     return Discoveries(first, against, float(false_discovery), told, found.n_left_out)

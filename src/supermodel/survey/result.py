@@ -13,12 +13,14 @@ from typing import TYPE_CHECKING, Any
 from markupsafe import escape
 
 from supermodel.errors import StorageError, SupermodelError
+from supermodel.results.storage import write_atomically
 from supermodel.survey import parts, table
 from supermodel.verdict.verdict import LEVELS
 
 if TYPE_CHECKING:
     import pandas as pd
 
+    from supermodel.models.model import Model
     from supermodel.survey.population import Population
     from supermodel.survey.ranking import Discoveries
 
@@ -148,6 +150,34 @@ class ManyResult:
         from supermodel.survey.ranking import ranked
 
         return ranked(self.population(prior), first, second, false_discovery)
+
+    def report(
+        self,
+        path: str | os.PathLike[str],
+        truths: Any = None,
+        models: Mapping[str, Model] | None = None,
+        datasets: Any = None,
+        *,
+        first: str | None = None,
+        worst: int = 5,
+        by: str | None = None,
+        id: str | None = None,
+    ) -> Path:
+        """Write one HTML page (ln B of all, the population, discoveries of `first`, calibration, the worst rows); its path.
+
+        `truths`: {data set: the model that made it}, or {data set: exact ln B of the first two models}, for injected objects.
+        With `models` and `datasets`, given as to `compare_many`, the `worst` rows are compared again, and their full
+        reports written beside the page and linked.
+        """
+        from supermodel.survey.page import full_reports, page
+
+        first = self.models[0] if first is None else first
+        links: dict[int, str] = {}
+        notes: list[str] = []
+        if models is not None and datasets is not None:
+            links, notes = full_reports(self, models, datasets, by, id, Path(path), worst)
+        write_atomically(path, page(self, first, truths, links, notes, worst).encode())
+        return Path(path)
 
     # -- shown --------------------------------------------------------------------------------------------------------
 
