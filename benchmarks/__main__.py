@@ -15,6 +15,7 @@ from benchmarks.calibration import run, summary
 from benchmarks.fire.trial import main as fire
 from benchmarks.nonnormal import main as nonnormal
 from benchmarks.peers.run import main as peers
+from benchmarks.scheduler import main as scheduler
 from benchmarks.several_modes import several_modes
 from benchmarks.survey import main as survey
 from benchmarks.targets import ALL, Row, logistic_1000
@@ -41,12 +42,9 @@ def line(row: Row) -> str:
 
 
 def main(names: list[str]) -> int:
-    if names[:1] == ["fire"]:
-        return fire(names[1:])
-    if names[:1] == ["survey"]:
-        return survey(names[1:])
-    if names[:1] == ["nonnormal"]:
-        return nonnormal(names[1:])
+    apart = {"fire": fire, "nonnormal": nonnormal, "survey": survey, "scheduler": scheduler}
+    if names and names[0] in apart:
+        return apart[names[0]](names[1:])
     if names[:1] == ["peers"]:
         return peers(names[1:])
     kept = json.loads(RESULTS.read_text()) if RESULTS.exists() else {}

@@ -18,10 +18,10 @@ from supermodel.jax_scope import in_float64
 from supermodel.survey.block import CROSSED, ENDS, FROM_CROSSED, FROM_LOOK, HILL, LINES, LOOK, LOOKS, PRIOR, Block
 from supermodel.survey.climb import MORE, STEPS, Found
 
-CYCLES = 6  # the last has 32 rounds
+CYCLES = 7  # the last has 64 rounds
 ROUND = PRIOR + HILL
 LEAST_ESS = 300.0  # effective draws, below which an error cannot be trusted
-SURE = 10.0  # effective draws that the error itself rests on, at least
+SURE = 6.0  # effective draws that the error itself rests on, at least
 NOVEL = 0.1  # share of Z in hills that the last look has added and that had hardly been seen: there may be more
 
 
@@ -54,6 +54,7 @@ class Evidences:
         self.settled, self.evaluations = np.zeros(n, bool), np.zeros(n, int)
         self.size = block.rows_at_once(max((int(np.prod(v.shape[1:])) for v in columns.values()), default=1))
         self.states: dict[int, Any] = {}  # what is known of a data set between its cycles
+        self.waiting: set[int] = set()  # data sets with an answer that rests on enough draws
 
     def without_parameters(self) -> None:
         """Z = L."""
@@ -76,13 +77,19 @@ class Evidences:
                 sums = np.logaddexp(sums, np.stack(last[:4]))
         self.evaluations[some] += self._of_look + (rounds + 1) * ROUND
         log_z, error, ess, sure = weighed(sums, rounds * ROUND)
-        fine = (error <= self.target) & (ess >= LEAST_ESS) & (sure >= SURE) & (np.asarray(novel) <= NOVEL) & known
+        weighty = (error <= self.target) & (ess >= LEAST_ESS) & (sure >= SURE) & known
+        complete = np.asarray(novel) <= NOVEL
         better = block.fit(found, last.points, last.log_weights)
         again = []
         for j, i in enumerate(some):
-            self.log_z[i], self.error[i], self.settled[i] = log_z[j], error[j], fine[j]
             self.states.pop(i, None)
-            if not fine[j] and known[j] and np.isfinite(log_z[j]):
+            if weighty[j] or i not in self.waiting:
+                self.log_z[i], self.error[i] = log_z[j], error[j]
+            # Weights that were good enough wait for a look that finds nothing more: this one, or the next.
+            self.settled[i] = complete[j] and (weighty[j] or i in self.waiting)
+            if weighty[j]:
+                self.waiting.add(i)
+            if not self.settled[i] and known[j] and np.isfinite(log_z[j]):
                 self.states[i] = jax.tree.map(lambda part, j=j: np.asarray(part[j]), (better, log_z, known))
                 again.append(i)
         return again
