@@ -48,7 +48,7 @@ def test_a_page_tells_all(rng, tmp_path):
     assert "<b>torn" not in text and "flat &lt;1&gt;" in text and "A &lt;note&gt;." in text
     assert text.count("<svg") == 4 and "60 objects whose model is known" in text
     assert (
-        "1 objects without a usable answer are left out" in text
+        "like the others: 1 without a usable answer" in text
         and "Mueller2004" in text
         and "<dt>seed</dt><dd>3</dd>" in text
     )

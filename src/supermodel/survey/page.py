@@ -137,7 +137,7 @@ def _population(population: Population, found: Discoveries) -> Section:
     left = ""
     if population.n_left_out:
         n = thousands(population.n_left_out)
-        left = f" {n} objects without a usable answer are left out: this assumes that they are like the others."
+        left = f" Left out, as if they were like the others: {n} without a usable answer."
     alpha = ", ".join(f"{name} {value:g}" for name, value in population.alpha.items())
     text = f"What fraction of the objects are of each model. Dirichlet prior: {alpha}.{left}"
     shown = [

@@ -67,7 +67,7 @@ class Discoveries:
         """`12 of 500 objects are "periodic" rather than another, of which 1.1 false are expected (at most 10%)`."""
         n = len(self)
         expected = float(self.table["local_rate"].to_numpy()[:n].sum())
-        left = f"; {thousands(self.n_left_out)} without a usable answer are not ranked" if self.n_left_out else ""
+        left = f"; {thousands(self.n_left_out)} without a usable answer not ranked" if self.n_left_out else ""
         return (
             f"{thousands(n)} of {thousands(len(self.table))} objects are {self.first!r} rather than {self.against}, with "
             f"{expected:.2g} false ones expected among them (level {self.false_discovery:g}){left}"
