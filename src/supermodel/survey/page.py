@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from supermodel.survey.result import ManyResult
 
 MOST_PAIRS = 6  # histograms
-LONG = 110  # letters of a reason in the table of the worst
+LONG = 70  # letters of a reason in the table of the worst
 LEVEL = 0.1  # of false discoveries
 SURE = 5.0  # |ln B| that is counted as decided
 METHODS = (
@@ -102,7 +102,7 @@ def _reasons(result: ManyResult) -> list[Reason]:
     told = []
     for code, n in counts.items():
         example = rows[rows["codes"].str.split(",").map(lambda codes, code=code: code in codes)].iloc[0]
-        said = shortened(str(example["reason"]), 2 * LONG)
+        said = shortened(str(example["reason"]), 3 * LONG)
         told.append(
             Reason(str(code), f"{thousands(n)} data set{'s' if n > 1 else ''}, e.g. {example['dataset']}: {said}")
         )
@@ -199,7 +199,8 @@ def _worst(result: ManyResult, links: Mapping[int, str], notes: list[str], worst
         name = str(row["dataset"])
         link = links.get(int(row["row"]))
         cell = name if link is None else Markup('<a href="{}">{}</a>').format(link, name)
-        factor = f"{number(row['log_bayes_factor'])} ± {number(row['error'], '.2g')}"
+        value, error = row["log_bayes_factor"], row["error"]
+        factor = "–" if np.isnan(value) else f"{number(value)} ± {number(error, '.2g')}"
         said = shortened(row["reason"], LONG)
         rows.append((cell, row["verdict"], row["codes"], f"{row['first']} : {row['second']}", factor, said))
     heads = ("data set", "verdict", "codes", "pair", "ln B", "reason")
