@@ -2,7 +2,7 @@ r"""ln Z of one model for many data sets of one shape: $\hat Z = \frac1n \sum_i 
 
 The reference $r = e\,\pi + (1-e)\sum_m p_m t_m$ is the engine's: hills at the maxima that climbs have found beside a share of
 the prior, which leaves nothing uncovered. Where data sets are small and many, independent draws of it are all that is needed:
-the supermodel of model and reference is weighed at its end alpha = 0. Three programs are compiled for a shape, each for a
+the supermodel of model and reference is weighed at its end alpha = 0. Four programs are compiled for a shape, each for a
 block of data sets at once, and the same whatever the data.
 """
 
