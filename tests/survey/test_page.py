@@ -125,3 +125,14 @@ def test_a_survey_without_an_answer_has_a_page(tmp_path):
     result = ManyResult(("a", "b"), {}, frame=table.frame_of(outcomes, ("a", "b")))
     text = result.report(tmp_path / "page.html").read_text()
     assert "3 data sets, none with a usable answer" in text and 'class="verdict fail"' in text
+
+
+def test_the_number_of_members_is_judged_with_the_uncertainty_of_the_fractions():
+    """Objects that tell nothing: labels of the truth may then be any share that the prior of the fractions allows."""
+    names, known = ("a", "b"), Known(np.zeros((200, 2)), np.broadcast_to(0.01 * (1 - np.eye(2)), (200, 2, 2)))
+    odds = {"prior_odds": dict.fromkeys(names, 0.5)}
+    found = ManyResult(names, odds, frame=table.frame_of(told(known, names), names))
+    half = checked_truths(["a"] * 100 + ["b"] * 100, found.table, found.population())
+    most = checked_truths(["a"] * 170 + ["b"] * 30, found.table, found.population())
+    assert abs(half.off()["a"]) < 0.1 and half.off()["a"] == -half.off()["b"]
+    assert most.off()["a"] == pytest.approx(70 / np.sqrt(50 + 200**2 / 12), rel=0.05)  # uniform f: its variance is 1/12

@@ -156,10 +156,10 @@ def _against(truths: Truths) -> Section:
     n = thousands(len(truths.at))
     if truths.are_models:
         calibration = truths.calibration()
-        name, off = max(calibration.calibration_z.items(), key=lambda item: np.nan_to_num(abs(item[1])))
+        name, off = max(truths.off().items(), key=lambda item: abs(item[1]))
         text = (
             f"{n} objects whose model is known. The number that {name} made, minus what its probabilities add up to, is "
-            f"{number(off, '+.1f')} errors; within ± 2 is as it should be."
+            f"{number(off, '+.1f')} errors (the worst of {len(truths.population.models)} models); within ± 3 is as it should be."
         )
         caption = "On the diagonal the probabilities mean what they say. Bars: 95%; numbers: objects."
         return section(

@@ -83,8 +83,8 @@ def fitted(known: Known, alpha: np.ndarray, seed: int = 0) -> Fit:
     mean = weights @ points
     leverage = weights[:, None] * (points - mean)
     variance, probabilities = np.zeros(len(alpha)), []
-    for z, squares in _blocks(known, len(points)):
-        r = _shares(z, points)[1]
+    for z, squares in blocks(known, len(points)):
+        r = shares(z, points)[1]
         scatter = [
             sum(s[:, None] * share for s, share in zip(row, r, strict=True)) for row in squares.transpose(1, 2, 0)
         ]
@@ -99,7 +99,7 @@ def fitted(known: Known, alpha: np.ndarray, seed: int = 0) -> Fit:
     return Fit(points, weights, sd, np.sqrt(variance), np.concatenate(probabilities))
 
 
-def _blocks(known: Known, n_points: int) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+def blocks(known: Known, n_points: int) -> Iterator[tuple[np.ndarray, np.ndarray]]:
     """Some rows at a time: evidences relative to the largest of the row, and squared errors."""
     size = max(BLOCK // (n_points * known.log_z.shape[1]), 1)
     for start in range(0, len(known.log_z), size):
@@ -107,7 +107,7 @@ def _blocks(known: Known, n_points: int) -> Iterator[tuple[np.ndarray, np.ndarra
         yield np.exp(logs - logs.max(axis=1, keepdims=True)), known.squares[start : start + size]
 
 
-def _shares(z: np.ndarray, points: np.ndarray) -> tuple[np.ndarray, list[np.ndarray]]:
+def shares(z: np.ndarray, points: np.ndarray) -> tuple[np.ndarray, list[np.ndarray]]:
     """The mixture of each object at each point, (n, n_points), and the share r of each model in it."""
     mixed = z @ points.T
     return mixed, [np.outer(z[:, k], points[:, k]) / mixed for k in range(points.shape[1])]
@@ -119,8 +119,8 @@ def _log_posterior(eta: np.ndarray, known: Known, alpha: np.ndarray) -> tuple[np
     logs = logits - np.logaddexp.reduce(logits, axis=1, keepdims=True)
     points = np.exp(logs)
     density = logs @ alpha
-    for z, squares in _blocks(known, len(points)):
-        mixed, r = _shares(z, points)
+    for z, squares in blocks(known, len(points)):
+        mixed, r = shares(z, points)
         density += np.log(mixed).sum(0)
         for k, j in zip(*np.triu_indices(len(alpha), 1), strict=True):
             density -= 0.5 * np.einsum("n,np,np->p", squares[:, k, j], r[k], r[j])

@@ -10,7 +10,7 @@ import numpy as np
 
 from supermodel.errors import SupermodelError
 from supermodel.report.tables import Cells
-from supermodel.survey.population import Population, known_of
+from supermodel.survey.population import Known, Population, blocks, known_of, shares
 from supermodel.trust.calibrate import Calibration
 
 if TYPE_CHECKING:
@@ -43,6 +43,23 @@ class Truths:
             self.population.models, np.array([self.values[i] for i in at], dtype=str), known.log_z[at],
             np.sqrt(known.squares[at, 0, 1]), self.population.fit.probabilities[at], ("ok",) * len(at), 0.0, (),
         )  # fmt: skip
+
+    def off(self) -> dict[str, float]:
+        r"""{model: objects that it made minus what its probabilities add up to, in errors}.
+
+        The number varies with the labels, $\sum_i p_i (1 - p_i)$, and with the fractions that all probabilities share.
+        """
+        known, fit, at = known_of(self.found, self.population.models)[0], self.population.fit, self.at
+        totals = sum(
+            np.stack([share.sum(0) for share in shares(z, fit.points)[1]], axis=1)
+            for z, _ in blocks(Known(known.log_z[at], known.squares[at]), len(fit.points))
+        )
+        expected = fit.weights @ totals
+        p = fit.probabilities[at]
+        sd = np.sqrt(np.sum(p * (1 - p), axis=0) + fit.weights @ (totals - expected) ** 2)
+        made = [sum(self.values[i] == name for i in at) for name in self.population.models]
+        with np.errstate(invalid="ignore"):
+            return dict(zip(self.population.models, np.nan_to_num((made - p.sum(0)) / sd), strict=True))
 
     def confusion(self) -> Cells:
         """How many objects that a model made are most probably of which model."""
