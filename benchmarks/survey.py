@@ -19,7 +19,15 @@ import numpyro.distributions as dist
 
 import supermodel as sm
 
-RESULTS = Path(__file__).resolve().parent / "results" / "survey.json"
+HERE = Path(__file__).resolve().parent
+RESULTS, SCHEDULER = HERE / "results" / "survey.json", HERE / "results" / "scheduler.json"
+PAGE = HERE.parent / "docs" / "theory" / "surveys.md"
+BEGIN, END = "<!-- survey:begin -->", "<!-- survey:end -->"
+BILLION, CORES, IDLE = (
+    1e9,
+    10_000,
+    0.1,
+)  # the survey of the page, the cores of its cluster, how busy its scheduler may be
 POINTS, LOW, HIGH = 50, 0.1, 2.0
 
 
@@ -131,12 +139,19 @@ def main(arguments: list[str]) -> int:
     parser.add_argument("--workers", type=int, default=2)
     parser.add_argument("--peers", type=int, default=4, help="rows that compare and dynesty are given")
     parser.add_argument("--truths", type=int, default=200)
+    parser.add_argument("--out", type=Path, help="where the table stays: a run that was stopped goes on from there")
+    parser.add_argument("--page", action="store_true", help="write the page from what is stored, and run nothing")
     args = parser.parse_args(arguments)
+    if args.page:
+        from benchmarks.survey_page import write_page
+
+        write_page()
+        return 0
     data, _ = curves(args.rows)
     told: dict = {"rows": args.rows, "workers": args.workers}
 
     with tempfile.TemporaryDirectory() as folder:
-        out = Path(folder) / "results.parquet"
+        out = args.out or Path(folder) / "results.parquet"
         few = {name: column[: 100 * args.workers] for name, column in data.items()}
         began = time.perf_counter()  # what a first use waits for, most of it compiling; kept in the cache
         sm.compare_many(models(), few, out=None, executor=args.workers, chunk=100, progress=False)
