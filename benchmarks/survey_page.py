@@ -17,8 +17,8 @@ BILLION, CORES, BUSY = (
     0.1,
 )  # data sets; cores of the cluster; the share of time its scheduler may work
 
-MEASURED = """`python -m benchmarks survey` simulates {rows} light curves of 50 points, a third of them flat, a third sines and a third sines
-with a phase, and weighs the three models (1, 3 and 4 parameters) against each other. In one run:
+MEASURED = """`python -m benchmarks survey` simulates {rows} light curves of 50 points, a third of them flat, a third sines and a
+third sines with a phase, and weighs the three models (1, 3 and 4 parameters) against each other. In one run:
 
 | | |
 |---|---|
@@ -39,16 +39,19 @@ Against the exact ln B (linear algebra and quadrature), (estimate − truth) / e
 
 FOLLOWS = """## A billion data sets
 
-If all data sets are like these, and cores like the one that was measured: {hours} core hours, which are {days:.1f} days on {cores} cores, and
-{gigabytes:.0f} GB of table. Each worker compiles its programs, or loads them from the cache, once, about {first:.0f} s at most: let workers live for
-an hour or more. Memory does not grow with the survey, since two chunks a worker are under way at once.
+If all data sets are like these, and cores like the one that was measured: {hours} core hours, which are {days:.1f}
+days on {cores} cores, and {gigabytes:.0f} GB of table. Each worker compiles its programs, or loads them from the
+cache, once, about {first:.0f} s at most: let workers live for an hour or more. Memory does not grow with the survey,
+since two chunks a worker are under way at once.
 
-A Dask scheduler handed out {tasks} tasks a second one by one to two workers on the machine of the tests, and {at_once} a second when {n_tasks} were given at
-once. For it to be idle nine tenths of the time with {cores} cores, a chunk needs {least} data sets or more: a task then lasts {lasts:.0f} s. The default of
-500 is enough up to {most_cores} cores. With `out="results/"` there is one file for each chunk; beyond a million files split the survey into several runs.
+A Dask scheduler handed out {tasks} tasks a second one by one to two workers on the machine of the tests, and
+{at_once} a second when {n_tasks} were given at once. For it to be idle nine tenths of the time with {cores} cores, a
+chunk needs {least} data sets or more: a task then lasts {lasts:.0f} s. The default of 500 is enough up to
+{most_cores} cores. With `out="results/"` there is one file for each chunk; beyond a million files split the survey
+into several runs.
 
-Assumed: that the driver can read the data and send each chunk once, some kilobytes a data set; and that the network carries it. Several drivers, each with
-its part of the data, have neither limit, since no data set knows of another.
+Assumed: that the driver can read the data and send each chunk once, some kilobytes a data set; and that the network
+carries it. Several drivers, each with its part of the data, have neither limit, since no data set knows of another.
 """
 
 
@@ -59,8 +62,8 @@ def page(told: dict, handed: dict) -> str:
     first = told["seconds of a first use, 100 rows a worker"]
     loops = [
         f"| a loop over `{name}` on the same rows: {loop['seconds a row']:.1f} s a row for ± {loop['error']:.2f}, ours ± "
-        f"{told['error on the same rows']:.3f}; times as fast, as it is and at equal error | {thousands(round(loop['times as fast']))}, "
-        f"{thousands(round(loop['times as fast at equal error']))} |"
+        f"{told['error on the same rows']:.3f}; times as fast, as it is and at equal error | "
+        f"{thousands(round(loop['times as fast']))}, {thousands(round(loop['times as fast at equal error']))} |"
         for name, loop in told["loops"].items()
     ]
     calibration = [
