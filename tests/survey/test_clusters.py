@@ -71,6 +71,7 @@ def test_a_survey_on_dask_whose_worker_is_killed(cluster, monkeypatch, tmp_path)
     assert same_but_for_seconds(found.table, here.table) and np.allclose(here.table["log_bayes_factor"], truth(given))
 
 
+@pytest.mark.slow
 def test_calls_of_a_black_box_on_dask_give_the_same_bits_whatever_their_number(cluster):
     cluster.wait_for_workers(2)
     alone = bits(sm.compare(black_boxes(), **BLACK_BOX))
