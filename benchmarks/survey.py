@@ -20,14 +20,7 @@ import numpyro.distributions as dist
 import supermodel as sm
 
 HERE = Path(__file__).resolve().parent
-RESULTS, SCHEDULER = HERE / "results" / "survey.json", HERE / "results" / "scheduler.json"
-PAGE = HERE.parent / "docs" / "theory" / "surveys.md"
-BEGIN, END = "<!-- survey:begin -->", "<!-- survey:end -->"
-BILLION, CORES, IDLE = (
-    1e9,
-    10_000,
-    0.1,
-)  # the survey of the page, the cores of its cluster, how busy its scheduler may be
+RESULTS = HERE / "results" / "survey.json"
 POINTS, LOW, HIGH = 50, 0.1, 2.0
 
 

@@ -5,17 +5,14 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+from benchmarks.survey import RESULTS
 from supermodel.report.numbers import thousands
 
 HERE = Path(__file__).resolve().parent
-SURVEY, SCHEDULER = HERE / "results" / "survey.json", HERE / "results" / "scheduler.json"
-PAGE = HERE.parent / "docs" / "theory" / "surveys.md"
+SCHEDULER, PAGE = HERE / "results" / "scheduler.json", HERE.parent / "docs" / "theory" / "surveys.md"
 BEGIN, END = "<!-- survey:begin -->", "<!-- survey:end -->"
-BILLION, CORES, BUSY = (
-    1_000_000_000,
-    10_000,
-    0.1,
-)  # data sets; cores of the cluster; the share of time its scheduler may work
+BILLION, CORES = 1_000_000_000, 10_000
+BUSY = 0.1  # the share of its time that a scheduler may work
 
 MEASURED = """`python -m benchmarks survey` simulates {rows} light curves of 50 points, a third of them flat, a third sines and a
 third sines with a phase, and weighs the three models (1, 3 and 4 parameters) against each other. In one run:
@@ -89,5 +86,5 @@ def page(told: dict, handed: dict) -> str:
 def write_page() -> None:
     """Into the documentation, from what is stored."""
     before, rest = PAGE.read_text().split(BEGIN)
-    text = page(json.loads(SURVEY.read_text()), json.loads(SCHEDULER.read_text()))
+    text = page(json.loads(RESULTS.read_text()), json.loads(SCHEDULER.read_text()))
     PAGE.write_text(before + BEGIN + "\n" + text + END + rest.split(END)[1])
