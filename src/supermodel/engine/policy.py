@@ -91,7 +91,12 @@ class Effort(NamedTuple):
     second: int  # draws per temperature of the second look (0: no second look)
     climbs: int
     nested: int  # live points of nested slices where looks disagree (0: never)
+    most_scouts: int  # prior draws of the second look whose slopes are looked at, at most
     is_thrifty: bool = False  # whether a black box that looks smooth to a quadratic, and to a wide look, needs no more
+
+    def scouts(self, d: int) -> int:
+        """Prior draws whose slopes are looked at: a mode apart is a smaller part of the prior the more parameters there are."""
+        return min(20 * d**3, self.most_scouts)
 
     def scaled(self, by: float) -> Effort:
         """A smaller effort, for a smaller budget, which is a price put on calls."""
@@ -105,17 +110,17 @@ class Effort(NamedTuple):
         second = second if self.second and by > 0.2 else 0
         return self._replace(
             first=first, first_black=black, level=level, second=second, climbs=max(int(by * self.climbs), 2), nested=0,
-            is_thrifty=self.is_thrifty or by < HALF,
+            most_scouts=int(by * self.most_scouts), is_thrifty=self.is_thrifty or by < HALF,
         )  # fmt: skip
 
 
 EFFORTS = {
     effort.name: effort
     for effort in (
-        Effort("quick", 128, 256, 100, 0, 6, 0, True),
-        Effort("thrifty", 256, 500, 150, 80, 8, 0, True),
-        Effort("auto", 512, 2000, 500, 80, 12, 400),
-        Effort("thorough", 4096, 10000, 2000, 600, 48, 1000),
+        Effort("quick", 128, 256, 100, 0, 6, 0, 0, True),
+        Effort("thrifty", 256, 500, 150, 80, 8, 0, 500, True),
+        Effort("auto", 512, 2000, 500, 80, 12, 400, 5000),
+        Effort("thorough", 4096, 10000, 2000, 600, 48, 1000, 20000),
     )
 }
 EXPLORING = 0.5  # share of a limited budget that exploration may spend: the ladder needs the rest

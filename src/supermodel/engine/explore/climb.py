@@ -7,6 +7,7 @@ one draw in a hundred is then found from a thousand draws at the cost of one cli
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -160,18 +161,21 @@ def _direction(gradient: np.ndarray, memory: list[tuple[np.ndarray, np.ndarray]]
     return q
 
 
-def find_modes(climber: Climber, starts: np.ndarray, most: int) -> tuple[list[Mode], float]:
+def find_modes(
+    climber: Climber, starts: np.ndarray, most: int, known: Sequence[Mode] = ()
+) -> tuple[list[Mode], float]:
     """Climb from each start and keep the distinct maxima, heaviest first; and the share of climbs that ended alone.
 
     That share estimates the chance that a further climb ends at a mode not seen so far (Good and Turing).
     """
     if len(starts) == 0:
-        return [], 0.0
+        return list(known), 0.0
     tops = sorted(climber.climb(starts), key=lambda top: -top[1])
-    modes: list[Mode] = []
-    visits: list[int] = []
+    modes = list(known)
+    visits = [2 for _ in known]
     for point, value in tops:
-        if not np.isfinite(value) or (modes and value < modes[0].log_joint - NEGLIGIBLE):
+        highest = max((m.log_joint for m in modes), default=-np.inf)
+        if not np.isfinite(value) or value < highest - NEGLIGIBLE:
             continue
         near = [np.sqrt(np.sum(m.warp.inverse(point[None]) ** 2)) < 1.0 and value <= m.log_joint + 0.5 for m in modes]
         if any(near):

@@ -17,11 +17,12 @@ import numpy as np
 from supermodel.embedding.reference import one_hill, standard_normal
 from supermodel.embedding.warp import identity
 from supermodel.engine.explore.climb import Climber, Mode, find_modes, hills_of, summits
-from supermodel.engine.explore.cloud import Cloud, Prior, Warped, effective_size, scale_of
+from supermodel.engine.explore.cloud import Cloud, Prior, Proposal, Warped, effective_size, scale_of
 from supermodel.engine.explore.nested import nested_slices
-from supermodel.engine.explore.paths import by_level, by_temperature, off_the_floor, polish
+from supermodel.engine.explore.paths import by_level, by_temperature, is_floor, off_the_floor, polish
 from supermodel.engine.explore.pilot import Fit, Look, Pilot, fitted_reference
 from supermodel.engine.explore.quadratic import by_quadratic, coefficients, fitted_quadratic
+from supermodel.engine.explore.slopes import Slopes
 from supermodel.engine.explore.walks import follow
 from supermodel.engine.meter import Enough, Meter
 from supermodel.engine.policy import (
@@ -43,6 +44,9 @@ from supermodel.engine.whiten import by_scores, spread
 from supermodel.models.joint import Joint
 
 CROWDED = 10.0  # widths of a cloud's highest points within which its posterior is
+SCOUTS = 1000  # slopes that tell whether ln J is concave
+SCOUTINGS = 3  # times that climbs from odd slopes may turn up more modes
+HEAVY = 1.0  # degrees of freedom of draws that reach from the summit to the prior's far ends
 SLACK = 0.03  # nats: the least error that a look claims
 
 
@@ -55,6 +59,9 @@ class Explorer:
         self.looks: list[Look] = []
         self.clouds: list[Cloud] = []
         self.warps: tuple = ()  # that curvature suggests
+        self.modes: list[Mode] = []  # that climbs have found
+        self.slopes = Slopes.none(joint.dimension)
+        self.is_flat = False  # whether most of the prior is a floor: no slope leads anywhere
         self.kept = True  # whether every path kept enough effective points all along
         self.unseen = 0.0  # chance that one more climb ends at a mode not seen so far
 
@@ -116,8 +123,13 @@ class Explorer:
 
     def _climbs(self, known: tuple[np.ndarray, np.ndarray]) -> Cloud:
         since, rng = self.meter.evaluations - len(known[0]), self.rng(1)
-        cloud = self._begun(known, self.effort.first, rng)
-        self._off_the_floor(cloud, rng)
+        cloud, n = self._begun(known, 0, rng), max(self.effort.first - len(known[0]), 0)
+        self.is_flat = is_floor(cloud)
+        if self.is_flat:
+            cloud.grow(Prior(self.joint), n, rng)
+            self._off_the_floor(cloud, rng)
+        else:
+            self.slopes = self._slopes(cloud, Prior(self.joint), n, rng)
         self._climb(cloud, rng)
         polish(cloud, rng, max(self.effort.second, BATCH))
         self._note("climbs", cloud, since)
@@ -173,30 +185,69 @@ class Explorer:
         """Modes from the draws that stand above their neighbours, and draws from the hills that they make."""
         climber = Climber(self.joint, self.meter, *scale_of(cloud))
         rows = summits(cloud.x, cloud.log_joint, self.effort.climbs)
-        modes, self.unseen = find_modes(climber, cloud.x[rows], self.effort.climbs)
+        self.modes, self.unseen = find_modes(climber, cloud.x[rows], self.effort.climbs)
         if self.unseen > UNSEEN:  # modes keep turning up: climb on
             rows = summits(cloud.x, cloud.log_joint, 6 * self.effort.climbs)
-            modes, self.unseen = find_modes(climber, cloud.x[rows], 2 * MOST_HILLS)
-        if not modes:
+            self.modes, self.unseen = find_modes(climber, cloud.x[rows], 2 * MOST_HILLS)
+        if not self.modes:
             by_temperature(cloud, rng, max(self.effort.second, 60))
             return
-        self._scores(cloud, modes[0], rng)
-        if len(modes) > 1:
-            cloud.grow(hills_of(modes, DOF), BATCH * min(len(modes), 4), rng)
+        self._scores(cloud, self.modes[0], rng)
+        self._draw_hills(cloud, rng)
+
+    def _draw_hills(self, cloud: Cloud, rng: np.random.Generator) -> None:
+        """Draws from the hills at all modes, if there are several: looks may differ in what no climb has found, and only there."""
+        if len(self.modes) > 1:
+            cloud.grow(hills_of(self.modes, DOF), BATCH * min(len(self.modes), 4), rng)
 
     def _scores(self, cloud: Cloud, mode: Mode, rng: np.random.Generator) -> None:
         """Draws of the Gaussian at the heaviest mode, with gradients, which mend its warp."""
-        u = rng.standard_normal((BATCH, self.joint.dimension))
-        x = mode.warp.points(u)
-        log_joint, gradient = self.meter.value_and_gradient(self.joint, x)
-        log_prior = self.joint.space.log_prior_at(x)
         hill = Warped(identity(len(mode.point)), one_hill(mode.point, np.asarray(mode.warp.factor)))
-        cloud.add(hill, x, log_joint - log_prior)
+        x, log_joint, gradient = self._slopes(cloud, hill, BATCH, rng)
         self.warps = (mode.warp,)
         if np.all(np.isfinite(gradient)) and BATCH >= 4 * self.joint.dimension:
             mended = by_scores(x, gradient, mode.warp)
             if spread(log_joint, x, mended) < spread(log_joint, x, mode.warp):
                 self.warps = (mended, mode.warp)
+
+    def _slopes(self, cloud: Cloud, proposal: Proposal, n: int, rng: np.random.Generator) -> Slopes:
+        """Draws of a proposal with gradients."""
+        if n == 0:
+            return Slopes.none(self.joint.dimension)
+        x = proposal.draw(rng, n)
+        log_joint, gradient = self.meter.value_and_gradient(self.joint, x)
+        cloud.add(proposal, x, log_joint - self.joint.space.log_prior_at(x))
+        return Slopes(x, log_joint, gradient)
+
+    def _scout(self, cloud: Cloud, n: int, rng: np.random.Generator) -> bool:
+        """Draws of the prior with gradients, and climbs from slopes that no known mode explains; whether ln J seems concave.
+
+        If no two slopes, far and near, contradict that, there is one mode and no shoulder. If some do, more are drawn. What is new
+        is drawn from by the first look too.
+        """
+        mode, before = self.modes[0], len(self.modes)
+        around = Warped(identity(self.joint.dimension), one_hill(mode.point, np.asarray(mode.warp.factor), HEAVY))
+        self.slopes = self.slopes.joined(self._slopes(cloud, around, BATCH, rng))
+        self._follow_slopes(cloud, min(n, SCOUTS), rng)
+        is_concave = len(self.modes) == 1 and self.slopes.is_concave(mode.warp)
+        if not is_concave and n > SCOUTS:
+            self._follow_slopes(cloud, n - SCOUTS, rng)
+        if len(self.modes) > before:
+            first, self.looks = self.looks[0], []
+            self._draw_hills(self.clouds[0], rng)
+            self._note(first.name, self.clouds[0], self.meter.evaluations - first.evaluations)
+        self._draw_hills(cloud, rng)
+        return is_concave
+
+    def _follow_slopes(self, cloud: Cloud, n: int, rng: np.random.Generator) -> None:
+        """Climb from odd slopes at further draws of the prior, for as long as that turns up more modes."""
+        self.slopes = self.slopes.joined(self._slopes(cloud, Prior(self.joint), n, rng))
+        climber = Climber(self.joint, self.meter, *scale_of(cloud))
+        for _ in range(SCOUTINGS):
+            rows, known = self.slopes.odd(self.modes, 2 * self.effort.climbs // 3), len(self.modes)
+            self.modes, _ = find_modes(climber, self.slopes.x[rows], 2 * MOST_HILLS, self.modes)
+            if len(self.modes) == known:
+                break
 
     def _affords_second(self, first: Cloud) -> bool:
         """Whether a budget that was too small for the usual second look holds one after a quadratic, which costs little."""
@@ -206,9 +257,15 @@ class Explorer:
         """From other random numbers and the whole prior, by another path: levels after climbs, temperatures without gradients."""
         since, rng, cloud = self.meter.evaluations, self.rng(2), self.cloud()
         n = max(self.effort.second, 12 * (self.joint.dimension + 1))  # of which enough stay effective
-        cloud.grow(Prior(self.joint), 2 * n, rng)
-        self._off_the_floor(cloud, rng)
-        if self.joint.is_traceable:
+        is_concave = False
+        if self.modes and not self.is_flat:
+            is_concave = self._scout(cloud, max(2 * n - BATCH, self.effort.scouts(self.joint.dimension)), rng)
+        else:
+            cloud.grow(Prior(self.joint), 2 * n, rng)
+            self._off_the_floor(cloud, rng)
+        if is_concave:
+            name, kept = "slopes", True
+        elif self.joint.is_traceable:
             name, kept = "levels", by_level(cloud, rng, n)
         elif self.warps and not follow(cloud, self.warps[0], rng, DOF):
             # Nothing stands out but the hill that is known: the same road from elsewhere is check enough.
@@ -228,6 +285,7 @@ class Explorer:
         n = self.effort.level
         cloud.grow(Prior(self.joint), 2 * n, rng)
         self._off_the_floor(cloud, rng)
+        self._draw_hills(cloud, rng)
         self.kept = by_level(cloud, rng, n)
         polish(cloud, rng, n)
         self._note("wider levels", cloud, since)

@@ -100,14 +100,19 @@ def _cut(cloud: Cloud, volume: float) -> tuple[float, np.ndarray]:
     return level, above if above.sum() >= fewest else cloud.log_likelihood >= level
 
 
+def is_floor(cloud: Cloud) -> bool:
+    """Whether most points are equally likely."""
+    return bool(np.mean(cloud.log_likelihood == np.median(cloud.log_likelihood)) > 0.5)
+
+
 def off_the_floor(cloud: Cloud, rng: np.random.Generator, most: int) -> None:
     """Where most prior draws tie, only more of them can find what rises from that floor; then close in on what did.
 
     About every point above the floor, draws on all scales from the prior's width down to a millionth of it.
     """
-    floor = np.median(cloud.log_likelihood)
-    if np.mean(cloud.log_likelihood == floor) <= 0.5:
+    if not is_floor(cloud):
         return
+    floor = np.median(cloud.log_likelihood)
     while not np.any(cloud.log_likelihood > floor) and len(cloud) < most:
         cloud.grow(Prior(cloud.joint), max(most // 10, 1), rng)
     above = np.flatnonzero(cloud.log_likelihood > floor)
