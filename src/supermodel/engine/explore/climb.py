@@ -161,9 +161,7 @@ def _direction(gradient: np.ndarray, memory: list[tuple[np.ndarray, np.ndarray]]
     return q
 
 
-def find_modes(
-    climber: Climber, starts: np.ndarray, most: int, known: Sequence[Mode] = ()
-) -> tuple[list[Mode], float]:
+def find_modes(climber: Climber, starts: np.ndarray, most: int, known: Sequence[Mode] = ()) -> tuple[list[Mode], float]:
     """Climb from each start and keep the distinct maxima, heaviest first; and the share of climbs that ended alone.
 
     That share estimates the chance that a further climb ends at a mode not seen so far (Good and Turing).

@@ -101,6 +101,11 @@ class Cloud:
             total = np.logaddexp(total, np.log(n) + proposal.log_density(x)) if n else total
         return total
 
+    @property
+    def is_prior(self) -> np.ndarray:
+        """Which points are draws of the prior."""
+        return np.repeat([isinstance(p, Prior) for p in self.proposals], self.counts)
+
     # -- weights --------------------------------------------------------------------------------------------------
 
     @property
@@ -127,7 +132,7 @@ class Cloud:
 
 def scale_of(cloud: Cloud) -> tuple[np.ndarray, np.ndarray]:
     """Centre and width of the prior, from its draws in the cloud."""
-    x = cloud.x[: sum(n for n, p in zip(cloud.counts, cloud.proposals, strict=True) if isinstance(p, Prior))]
+    x = cloud.x[cloud.is_prior]
     low, middle, high = np.quantile(x, [0.16, 0.5, 0.84], axis=0)
     return middle, np.maximum(0.5 * (high - low), 1e-300)
 

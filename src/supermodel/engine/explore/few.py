@@ -23,7 +23,7 @@ from supermodel.engine.explore.paths import by_level, by_temperature, is_floor, 
 from supermodel.engine.explore.pilot import Fit, Look, Pilot, fitted_reference
 from supermodel.engine.explore.quadratic import by_quadratic, coefficients, fitted_quadratic
 from supermodel.engine.explore.slopes import Slopes
-from supermodel.engine.explore.walks import follow
+from supermodel.engine.explore.walks import about, away, follow, heights
 from supermodel.engine.meter import Enough, Meter
 from supermodel.engine.policy import (
     AGREE_ERRORS,
@@ -60,7 +60,9 @@ class Explorer:
         self.clouds: list[Cloud] = []
         self.warps: tuple = ()  # that curvature suggests
         self.modes: list[Mode] = []  # that climbs have found
+        self.elsewhere: Warped | None = None  # hills where climbs or walks ended, if not all in one place
         self.slopes = Slopes.none(joint.dimension)
+        self.again = 0  # evaluations of the first look that were made during the second
         self.is_flat = False  # whether most of the prior is a floor: no slope leads anywhere
         self.kept = True  # whether every path kept enough effective points all along
         self.unseen = 0.0  # chance that one more climb ends at a mode not seen so far
@@ -193,12 +195,14 @@ class Explorer:
             by_temperature(cloud, rng, max(self.effort.second, 60))
             return
         self._scores(cloud, self.modes[0], rng)
-        self._draw_hills(cloud, rng)
+        if len(self.modes) > 1:
+            self.elsewhere = hills_of(self.modes, DOF)
+            self._draw_hills(cloud, rng)
 
     def _draw_hills(self, cloud: Cloud, rng: np.random.Generator) -> None:
-        """Draws from the hills at all modes, if there are several: looks may differ in what no climb has found, and only there."""
-        if len(self.modes) > 1:
-            cloud.grow(hills_of(self.modes, DOF), BATCH * min(len(self.modes), 4), rng)
+        """Draws from where climbs or walks have ended, in several places: looks may differ in what these have not found."""
+        if self.elsewhere is not None:
+            cloud.grow(self.elsewhere, BATCH * min(len(self.elsewhere.hills.log_weights), 4), rng)
 
     def _scores(self, cloud: Cloud, mode: Mode, rng: np.random.Generator) -> None:
         """Draws of the Gaussian at the heaviest mode, with gradients, which mend its warp."""
@@ -233,11 +237,18 @@ class Explorer:
         if not is_concave and n > SCOUTS:
             self._follow_slopes(cloud, n - SCOUTS, rng)
         if len(self.modes) > before:
-            first, self.looks = self.looks[0], []
-            self._draw_hills(self.clouds[0], rng)
-            self._note(first.name, self.clouds[0], self.meter.evaluations - first.evaluations)
+            self.elsewhere = hills_of(self.modes, DOF)
+            self._note_again(rng)
         self._draw_hills(cloud, rng)
         return is_concave
+
+    def _note_again(self, rng: np.random.Generator) -> None:
+        """The first look anew, after a later one found what it had missed."""
+        first, cloud, before = self.looks.pop(0), self.clouds[0], self.meter.evaluations
+        self._draw_hills(cloud, rng)
+        polish(cloud, rng, max(self.effort.second, BATCH))
+        self._note(first.name, cloud, before - first.evaluations)
+        self.again = self.meter.evaluations - before
 
     def _follow_slopes(self, cloud: Cloud, n: int, rng: np.random.Generator) -> None:
         """Climb from odd slopes at further draws of the prior, for as long as that turns up more modes."""
@@ -249,6 +260,22 @@ class Explorer:
             if len(self.modes) == known:
                 break
 
+    def _look_away(self, cloud: Cloud, n: int, rng: np.random.Generator) -> None:
+        """More draws of the prior, and walks from those where the way to every known hill leads down; draws about their ends."""
+        hills = self.clouds[0].proposals[-1]
+        if is_floor(cloud) or not isinstance(hills, Warped) or hills.hills.islands() > SIMPLE[0]:
+            return
+        cloud.grow(Prior(self.joint), max(n - len(cloud), 0), rng)
+        seen = self._merged()
+        u, value, draws = hills.warp.inverse(seen.x), seen.log_joint, np.flatnonzero(seen.is_prior)[-2 * n :]
+        owner = np.argmax(hills.hills.log_parts(np, u), axis=1)
+        tops = [max(np.flatnonzero(owner == m), key=value.__getitem__) for m in np.unique(owner)]
+        ends = away(u[draws], value[draws], u[tops], value[tops], heights(cloud, hills.warp))
+        if len(ends):
+            self.elsewhere = about(ends, hills.warp, DOF)
+            self._note_again(rng)
+            self._draw_hills(cloud, rng)
+
     def _affords_second(self, first: Cloud) -> bool:
         """Whether a budget that was too small for the usual second look holds one after a quadratic, which costs little."""
         return self.effort.name != "quick" and bool(self.warps) and self.meter.left > 3 * len(first)
@@ -258,11 +285,14 @@ class Explorer:
         since, rng, cloud = self.meter.evaluations, self.rng(2), self.cloud()
         n = max(self.effort.second, 12 * (self.joint.dimension + 1))  # of which enough stay effective
         is_concave = False
+        scouts = self.effort.scouts(self.joint.dimension)
         if self.modes and not self.is_flat:
-            is_concave = self._scout(cloud, max(2 * n - BATCH, self.effort.scouts(self.joint.dimension)), rng)
+            is_concave = self._scout(cloud, max(2 * n - BATCH, scouts), rng)
         else:
             cloud.grow(Prior(self.joint), 2 * n, rng)
             self._off_the_floor(cloud, rng)
+        if not self.joint.is_traceable and not self.effort.is_thrifty:
+            self._look_away(cloud, scouts, rng)
         if is_concave:
             name, kept = "slopes", True
         elif self.joint.is_traceable:
@@ -274,10 +304,11 @@ class Explorer:
             n = 12 * (self.joint.dimension + 1) if self.warps else n
             name, kept = "temperatures", by_temperature(cloud, rng, n)
         if name != "quadratic again":
-            polish(cloud, rng, n)
+            # A path may end at the widest of several places with all of its draws.
+            polish(cloud, rng, n, least=0 if self.elsewhere is None else 1)
         if kept or self.effort.nested:  # where no further look can settle the doubt, a path that thinned out is none
             self.kept &= kept
-            self._note(name, cloud, since)
+            self._note(name, cloud, since + self.again)
 
     def _wider(self, merged: Cloud) -> Cloud:
         """Levels from new random numbers with many more draws on each: a path that had thinned out is walked again."""

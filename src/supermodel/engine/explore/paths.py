@@ -122,10 +122,13 @@ def off_the_floor(cloud: Cloud, rng: np.random.Generator, most: int) -> None:
         cloud.grow(Warped(identity(cloud.joint.dimension), hills), max(most // 10, 1), rng)
 
 
-def polish(cloud: Cloud, rng: np.random.Generator, n: int, rounds: int = 3, enough: float = 0.5) -> None:
+def polish(
+    cloud: Cloud, rng: np.random.Generator, n: int, rounds: int = 3, enough: float = 0.5, least: int = 0
+) -> None:
     """Fit the posterior itself and draw from it, until its own draws are nearly equally weighted or no longer improve."""
-    for _ in range(rounds):
-        if effective_size(cloud.log_weights()) > ENOUGH and effective_size(cloud.log_weights()[-n:]) > enough * n:
+    for k in range(rounds):
+        good = effective_size(cloud.log_weights()) > ENOUGH and effective_size(cloud.log_weights()[-n:]) > enough * n
+        if good and k >= least:
             break
         cloud.grow(fitted(cloud, cloud.log_weights(), rng, HILLS, DOF, 1.1), n, rng)
         if effective_size(cloud.log_weights()[-n:]) > enough * n:

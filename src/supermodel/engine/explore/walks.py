@@ -16,7 +16,8 @@ from supermodel.embedding.warp import Warp
 from supermodel.engine.explore.cloud import Cloud, Warped
 
 OUTLIERS, OTHERS = 4, 2  # walkers that start at points which stand out, and at others
-STEPS = 10
+STEPS, FURTHER = 10, 40  # of a walk; of one that began where another summit is near
+LEAST_TRIALS, TRIALS = 3, 8  # lengths of a step that are tried; while none leads up
 SMALL = 0.03  # widths of the hill: the difference that a gradient is taken by
 LONGEST = 30.0  # times a Newton step
 NEIGHBOURS = 12  # in distance, on either side, that a point is compared with
@@ -27,6 +28,8 @@ BETWEEN = np.array([1.5, 1.5, 1.75, 2.25, 2.75, 3.0])  # and how much of it each
 BESIDE = 0.1  # share of the mass on a line beyond the hill that is no tail any more (of a normal law's: 0.024)
 WAY = np.array([1.0, 0.8, 0.6, 0.4, 0.2])  # of the way from an end to the summit, where a valley is looked for
 DIP = 0.1  # nats: the least valley
+HUNDREDTH = 0.01  # of the way to a summit
+SUSPECTS, AWAY = 48, 8  # points from which the way to the nearest summit falls that are looked at further, and walkers
 SCALES = 12  # halvings of a suspect's distance from the summit at which its surroundings are drawn from
 ABOUT = 48  # draws about all suspects
 
@@ -35,11 +38,15 @@ def follow(cloud: Cloud, warp: Warp, rng: np.random.Generator, dof: float) -> in
     """Draw about the ends of walks that did not lead to the known hill; how many there were."""
     ends = elsewhere(cloud, warp)
     if len(ends):
-        far, unit = np.linalg.norm(ends, axis=1), np.eye(ends.shape[1])
-        about = [(u, r * 0.5**k) for u, r in zip(ends, far, strict=True) for k in range(1, SCALES)]
-        hills = joined([(1.0, one_hill(u, width * unit, dof)) for u, width in about])
-        cloud.grow(Warped(warp, hills), ABOUT, rng)
+        cloud.grow(about(ends, warp, dof), ABOUT, rng)
     return len(ends)
+
+
+def about(ends: np.ndarray, warp: Warp, dof: float) -> Warped:
+    """Hills of all widths about the ends of walks, in the coordinates of a warp, up to half their distance from its middle."""
+    far, unit = np.linalg.norm(ends, axis=1), np.eye(ends.shape[1])
+    places = [(u, r * 0.5**k) for u, r in zip(ends, far, strict=True) for k in range(1, SCALES)]
+    return Warped(warp, joined([(1.0, one_hill(u, width * unit, dof)) for u, width in places]))
 
 
 def elsewhere(cloud: Cloud, warp: Warp) -> np.ndarray:
@@ -50,23 +57,59 @@ def elsewhere(cloud: Cloud, warp: Warp) -> np.ndarray:
     if not len(rows):
         return u[:0]
 
+    height = heights(cloud, warp)
+    summit = float(height(np.zeros((1, u.shape[1])))[0])
+    beside = shoulders(warp, height, summit)
+    if len(beside):
+        return beside
+    ends, tops = walk(u[rows], log_joint[rows], height)
+    ends = ends[~at_home(ends) & (tops > max(summit, log_joint.max()) - NOTHING - u.shape[1])]
+    return _beyond_valleys(ends, np.zeros_like(ends), np.full(len(ends), summit), height)
+
+
+def heights(cloud: Cloud, warp: Warp) -> Callable:
+    """ln J in the coordinates of a warp."""
+
     def height(at: np.ndarray) -> np.ndarray:
         x = warp.points(at)
         with np.errstate(invalid="ignore"):
             return np.nan_to_num(cloud.evaluate(x) + cloud.joint.space.log_prior_at(x), nan=-np.inf)
 
-    summit = float(height(np.zeros((1, u.shape[1])))[0])
-    beside = shoulders(warp, height, summit)
-    if len(beside):
-        return beside
-    ends, heights = walk(u[rows], log_joint[rows], height)
-    ends = ends[~at_home(ends) & (heights > max(summit, log_joint.max()) - NOTHING - u.shape[1])]
+    return height
+
+
+def _beyond_valleys(ends: np.ndarray, summits: np.ndarray, tops: np.ndarray, height: Callable) -> np.ndarray:
+    """Those that are parted from a summit: whoever is still on the way up, or on a ridge, sees it with nothing lower between."""
     if not len(ends):
-        return u[:0]
-    # Whoever is still on the way up, or on a ridge, sees the known summit with nothing lower between.
-    between = height((ends[:, None] * WAY[:, None]).reshape(-1, u.shape[1])).reshape(len(ends), -1)
-    valley = np.any(np.diff(np.append(between, np.full((len(ends), 1), summit), axis=1), axis=1) < -DIP, axis=1)
+        return ends
+    way = summits[:, None] + WAY[:, None] * (ends - summits)[:, None]
+    between = height(way.reshape(-1, ends.shape[1])).reshape(len(ends), -1)
+    valley = np.any(np.diff(np.append(between, tops[:, None], axis=1), axis=1) < -DIP, axis=1)
     return ends[valley]
+
+
+def away(u: np.ndarray, value: np.ndarray, summits: np.ndarray, tops: np.ndarray, height: Callable) -> np.ndarray:
+    r"""Ends of walks from the points where the straight way to every known summit leads down: there, another one is near.
+
+    One call a point tells of the nearest summit $s$: $[\ln J(x + h (s - x)) - \ln J(x)] / h$ is above $\ln J(s) - \ln J(x)$ where
+    $\ln J$ is concave, and above 0 where each point sees the summit.
+    """
+    near = np.argmin(np.linalg.norm(u[:, None] - summits, axis=2), axis=1)
+    rows = np.flatnonzero(np.isfinite(value))
+    fall = _rise(u[rows], value[rows], summits[near[rows]], tops[near[rows]], height)
+    rows = rows[fall < 0][np.argsort(fall[fall < 0], kind="stable")][:SUSPECTS]
+    for s, top in zip(summits, tops, strict=True) if len(rows) else []:
+        rows = rows[_rise(u[rows], value[rows], s, top, height) < 0]
+    ends, found = walk(u[rows[:AWAY]], value[rows[:AWAY]], height, FURTHER)
+    ends = ends[found > tops.max() - NOTHING - u.shape[1]]
+    near = np.argmin(np.linalg.norm(ends[:, None] - summits, axis=2), axis=1)
+    return _beyond_valleys(ends, summits[near], tops[near], height)
+
+
+def _rise(u: np.ndarray, value: np.ndarray, summit: np.ndarray, top: np.ndarray, height: Callable) -> np.ndarray:
+    """Of ln J on the first hundredth of the way to a summit, in units of what it would be were it all the same."""
+    rise = (height(u + HUNDREDTH * (summit - u)) - value) / HUNDREDTH
+    return rise / np.maximum(np.abs(top - value), 1.0)
 
 
 def shoulders(warp: Warp, height: Callable, summit: float) -> np.ndarray:
@@ -90,11 +133,11 @@ def at_home(u: np.ndarray) -> np.ndarray:
     return np.linalg.norm(u, axis=1) < HOME
 
 
-def walk(u: np.ndarray, value: np.ndarray, height: Callable) -> tuple[np.ndarray, np.ndarray]:
+def walk(u: np.ndarray, value: np.ndarray, height: Callable, steps: int = STEPS) -> tuple[np.ndarray, np.ndarray]:
     """Newton steps of all walkers at once, each until it is home or rises no further: where they end, and how high."""
     u, value, d = u.copy(), value.copy(), u.shape[1]
     going = ~at_home(u)
-    for _ in range(STEPS):
+    for _ in range(steps):
         rows = np.flatnonzero(going)
         if not len(rows):
             break
@@ -102,16 +145,19 @@ def walk(u: np.ndarray, value: np.ndarray, height: Callable) -> tuple[np.ndarray
         slope = (height(near.reshape(-1, d)).reshape(len(rows), d) - value[rows, None]) / SMALL
         slope = np.where(np.isfinite(slope), slope, 0.0)
         size, best, at = np.ones(len(rows)), value[rows], u[rows]
-        for _ in range(3):  # a Newton step, and the summits of the parabolas through what it found
-            trial = u[rows] + size[:, None] * slope
+        steep = np.sum(slope**2, axis=1)
+        for trials in range(TRIALS):  # a Newton step, and the summits of the parabolas through what it found
+            now = np.flatnonzero((trials < LEAST_TRIALS) | (best <= value[rows]))
+            if not len(now):
+                break
+            trial, before = u[rows[now]] + size[now, None] * slope[now], size[now]
             found = height(trial)
-            higher = found > best
-            best, at = np.where(higher, found, best), np.where(higher[:, None], trial, at)
-            steep = np.sum(slope**2, axis=1)
-            bend = 2 * (value[rows] + size * steep - found) / size**2  # of the parabola along the slope
+            higher = found > best[now]
+            best[now], at[now] = np.where(higher, found, best[now]), np.where(higher[:, None], trial, at[now])
+            bend = 2 * (value[rows[now]] + before * steep[now] - found) / before**2  # of the parabola along the slope
             with np.errstate(divide="ignore", invalid="ignore"):
-                summit = np.where(bend > 0, steep / bend, 2 * size)
-            size = np.clip(np.where(np.isfinite(found), summit, 0.1 * size), 0.01 * size, LONGEST * size)
+                summit = np.where(bend > 0, steep[now] / bend, 2 * before)
+            size[now] = np.clip(np.where(np.isfinite(found), summit, 0.1 * before), 0.01 * before, LONGEST * before)
         gain = best - value[rows]
         u[rows], value[rows] = at, best
         going[rows] = (gain > 0.5) & ~at_home(at)
