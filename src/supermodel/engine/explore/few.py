@@ -44,6 +44,9 @@ from supermodel.engine.whiten import by_scores, spread
 from supermodel.models.joint import Joint
 
 CROWDED = 10.0  # widths of a cloud's highest points within which its posterior is
+FAR_DRAWS = (
+    12  # times the draws of a second look that must be normal to rounding too, before a posterior is taken for that
+)
 SCOUTS = 1000  # slopes that tell whether ln J is concave
 SCOUTINGS = 3  # times that climbs from odd slopes may turn up more modes
 HEAVY = 1.0  # degrees of freedom of draws that reach from the summit to the prior's far ends
@@ -267,14 +270,15 @@ class Explorer:
             return
         cloud.grow(Prior(self.joint), max(n - len(cloud), 0), rng)
         seen = self._merged()
-        u, value, draws = hills.warp.inverse(seen.x), seen.log_joint, np.flatnonzero(seen.is_prior)[-2 * n :]
+        u, value = hills.warp.inverse(seen.x), seen.log_joint
         owner = np.argmax(hills.hills.log_parts(np, u), axis=1)
         tops = [max(np.flatnonzero(owner == m), key=value.__getitem__) for m in np.unique(owner)]
-        ends = away(u[draws], value[draws], u[tops], value[tops], heights(cloud, hills.warp))
+        rows = np.union1d(np.flatnonzero(seen.is_prior), tops)
+        ends = away(u[rows], value[rows], np.searchsorted(rows, tops), heights(cloud, hills.warp))
         if len(ends):
             self.elsewhere = about(ends, hills.warp, DOF)
             self._note_again(rng)
-            self._draw_hills(cloud, rng)
+        self._draw_hills(cloud, rng)
 
     def _affords_second(self, first: Cloud) -> bool:
         """Whether a budget that was too small for the usual second look holds one after a quadratic, which costs little."""
@@ -371,8 +375,9 @@ class Explorer:
         """A posterior that is normal to rounding, at the prior draws as well: nothing is left to find."""
         if not self.warps or not _is_exact(cloud, self.warps[0]):
             return None
-        if not self.joint.is_traceable:  # of few draws of its prior
-            cloud.grow(Prior(self.joint), 2 * max(self.effort.second, BATCH // 2), self.rng(10))
+        if self.effort.second or not self.joint.is_traceable:  # of few draws of its prior
+            n = max(self.effort.second, BATCH // 2)
+            cloud.grow(Prior(self.joint), 2 * n if self.effort.is_thrifty else FAR_DRAWS * n, self.rng(10))
         if not _is_exact(cloud, self.warps[0]):
             return None
         rows, log_joint = self._rows(cloud), cloud.log_joint

@@ -30,6 +30,7 @@ WAY = np.array([1.0, 0.8, 0.6, 0.4, 0.2])  # of the way from an end to the summi
 DIP = 0.1  # nats: the least valley
 HUNDREDTH = 0.01  # of the way to a summit
 SUSPECTS, AWAY = 48, 8  # points from which the way to the nearest summit falls that are looked at further, and walkers
+ROUNDS = 4  # of walks, for as long as they end at summits that are new
 SCALES = 12  # halvings of a suspect's distance from the summit at which its surroundings are drawn from
 ABOUT = 48  # draws about all suspects
 
@@ -64,7 +65,7 @@ def elsewhere(cloud: Cloud, warp: Warp) -> np.ndarray:
         return beside
     ends, tops = walk(u[rows], log_joint[rows], height)
     ends = ends[~at_home(ends) & (tops > max(summit, log_joint.max()) - NOTHING - u.shape[1])]
-    return _beyond_valleys(ends, np.zeros_like(ends), np.full(len(ends), summit), height)
+    return ends[_is_beyond_valley(ends, np.zeros_like(ends), np.full(len(ends), summit), height)]
 
 
 def heights(cloud: Cloud, warp: Warp) -> Callable:
@@ -78,32 +79,43 @@ def heights(cloud: Cloud, warp: Warp) -> Callable:
     return height
 
 
-def _beyond_valleys(ends: np.ndarray, summits: np.ndarray, tops: np.ndarray, height: Callable) -> np.ndarray:
-    """Those that are parted from a summit: whoever is still on the way up, or on a ridge, sees it with nothing lower between."""
+def _is_beyond_valley(ends: np.ndarray, summits: np.ndarray, tops: np.ndarray, height: Callable) -> np.ndarray:
+    """Which are parted from a summit: whoever is still on the way up, or on a ridge, sees it with nothing lower between."""
     if not len(ends):
-        return ends
+        return np.zeros(0, bool)
     way = summits[:, None] + WAY[:, None] * (ends - summits)[:, None]
     between = height(way.reshape(-1, ends.shape[1])).reshape(len(ends), -1)
-    valley = np.any(np.diff(np.append(between, tops[:, None], axis=1), axis=1) < -DIP, axis=1)
-    return ends[valley]
+    return np.any(np.diff(np.append(between, tops[:, None], axis=1), axis=1) < -DIP, axis=1)
 
 
-def away(u: np.ndarray, value: np.ndarray, summits: np.ndarray, tops: np.ndarray, height: Callable) -> np.ndarray:
-    r"""Ends of walks from the points where the straight way to every known summit leads down: there, another one is near.
+def away(u: np.ndarray, value: np.ndarray, first: np.ndarray, height: Callable) -> np.ndarray:
+    r"""Ends of walks from the points where the straight way to the summit leads down: there, another one is near.
 
-    One call a point tells of the nearest summit $s$: $[\ln J(x + h (s - x)) - \ln J(x)] / h$ is above $\ln J(s) - \ln J(x)$ where
-    $\ln J$ is concave, and above 0 where each point sees the summit.
+    One call a point tells: $[\ln J(x + h (s - x)) - \ln J(x)] / h$ is above $\ln J(s) - \ln J(x)$ where $\ln J$ is concave, and
+    above 0 where the point sees the summit $s$, the highest of all points. Those in the rows `first` walk first.
     """
-    near = np.argmin(np.linalg.norm(u[:, None] - summits, axis=2), axis=1)
+    best = int(np.argmax(value))
+    summits, tops = u[[best]], value[[best]]
     rows = np.flatnonzero(np.isfinite(value))
-    fall = _rise(u[rows], value[rows], summits[near[rows]], tops[near[rows]], height)
-    rows = rows[fall < 0][np.argsort(fall[fall < 0], kind="stable")][:SUSPECTS]
-    for s, top in zip(summits, tops, strict=True) if len(rows) else []:
-        rows = rows[_rise(u[rows], value[rows], s, top, height) < 0]
-    ends, found = walk(u[rows[:AWAY]], value[rows[:AWAY]], height, FURTHER)
-    ends = ends[found > tops.max() - NOTHING - u.shape[1]]
-    near = np.argmin(np.linalg.norm(ends[:, None] - summits, axis=2), axis=1)
-    return _beyond_valleys(ends, summits[near], tops[near], height)
+    fall = _rise(u[rows], value[rows], summits[0], tops[0], height)
+    falls = rows[np.argsort(fall, kind="stable")][: np.sum(fall < 0)]
+    rows = np.concatenate([falls[np.isin(falls, first)], falls[~np.isin(falls, first)]])[:SUSPECTS]
+    for _ in range(ROUNDS):
+        at, found = walk(u[rows[:AWAY]], value[rows[:AWAY]], height, FURTHER)
+        high = found > tops[0] - NOTHING - u.shape[1]
+        at, found, rows = at[high], found[high], rows[AWAY:]
+        near = _nearest(at, summits)
+        apart = _is_beyond_valley(at, summits[near], tops[near], height)
+        summits, tops = np.concatenate([summits, at[apart]]), np.concatenate([tops, found[apart]])
+        for s, top in zip(at[apart], found[apart], strict=True) if len(rows) else []:
+            rows = rows[_rise(u[rows], value[rows], s, top, height) < 0]
+        if not len(rows):
+            break
+    return summits[1:]
+
+
+def _nearest(u: np.ndarray, summits: np.ndarray) -> np.ndarray:
+    return np.argmin(np.linalg.norm(u[:, None] - summits, axis=2), axis=1)
 
 
 def _rise(u: np.ndarray, value: np.ndarray, summit: np.ndarray, top: np.ndarray, height: Callable) -> np.ndarray:
