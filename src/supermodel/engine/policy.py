@@ -41,10 +41,10 @@ THREE = 3
 SPACING = 0.8  # nats of spread of ln J_a - ln J_b between neighbouring rungs: their overlap is then ample
 MOST_RUNGS = 64
 PADDING = 8  # ladders are padded to a multiple of this many rungs, so that they do not recompile
-SHORT_PATH = 0.3  # thermodynamic length below which one round of warm-up is enough
-DEAR_PATH = (
-    1.5  # and below which dear calls are not spent on one: the pilot's draws give the balance of two or three rungs
+SHORT_PATH = (
+    0.3  # thermodynamic length below which no warm-up is needed: the pilots' draws give the balance of a few rungs
 )
+DEAR_PATH = 1.5  # and below which dear calls are not spent on it
 DIRECT = 0.05  # nats of spread above which two models are worth joining directly (with many models: DIRECT_MANY)
 DIRECT_MANY, MANY = 1.0, 4  # measuring a pair has its price too
 

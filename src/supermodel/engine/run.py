@@ -257,8 +257,9 @@ class Run:
         tuning = Tuning(*padded(table, prior), step, leapfrogs(step), bold)
         half = CHAINS // 2
         edge.begin(np.concatenate([starts[0][:half], starts[1][:half]]), np.repeat([top, 0], half))
-        rounds = 1 if gap.length < SHORT_PATH else min(3 + int(np.ceil(gap.length / 4)), MOST_ROUNDS)
-        rounds = rounds if not self._spares(edge) or gap.length > DEAR_PATH else 0
+        # The pilots' draws give the balance of a few rungs.
+        known = gap.length < (DEAR_PATH if self._spares(edge) else SHORT_PATH)
+        rounds = 0 if known else min(3 + int(np.ceil(gap.length / 4)), MOST_ROUNDS)
         # No more than a third of what is left of the budget: the draws that count need the rest.
         each = STEPS * edge.cost_of_a_step(tuning)
         for _ in range(int(np.clip(self.meter.room // (3 * len(self.pilots) * each), min(1, rounds), rounds))):

@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from supermodel.embedding.reference import one_hill, standard_normal
+from supermodel.embedding.reference import joined, one_hill, standard_normal
 from supermodel.embedding.warp import identity
 from supermodel.engine.explore.climb import Climber, Mode, find_modes, hills_of, summits
 from supermodel.engine.explore.cloud import Cloud, Prior, Proposal, Warped, effective_size, scale_of
@@ -45,8 +45,12 @@ from supermodel.models.joint import Joint
 
 CROWDED = 10.0  # widths of a cloud's highest points within which its posterior is
 FAR_DRAWS = (
-    12  # times the draws of a second look that must be normal to rounding too, before a posterior is taken for that
+    12  # times the draws of a level that must be normal to rounding as well, before a posterior is taken for that
 )
+PROBED = (2, 3)  # parameters: of one, levels see a spike inside a hill; of more than three, nothing does
+PROBES = 7  # draws near summits, times those of a level
+NARROWER = (1.0, 0.5, 0.25)  # widths of a hill on which they are drawn
+STANDS_OUT = 3.0  # nats above the hill
 SCOUTS = 1000  # slopes that tell whether ln J is concave
 SCOUTINGS = 3  # times that climbs from odd slopes may turn up more modes
 HEAVY = 1.0  # degrees of freedom of draws that reach from the summit to the prior's far ends
@@ -236,6 +240,8 @@ class Explorer:
         around = Warped(identity(self.joint.dimension), one_hill(mode.point, np.asarray(mode.warp.factor), HEAVY))
         self.slopes = self.slopes.joined(self._slopes(cloud, around, BATCH, rng))
         self._follow_slopes(cloud, min(n, SCOUTS), rng)
+        if self.joint.dimension in PROBED:
+            self._probe(cloud, rng)
         is_concave = len(self.modes) == 1 and self.slopes.is_concave(mode.warp)
         if not is_concave and n > SCOUTS:
             self._follow_slopes(cloud, n - SCOUTS, rng)
@@ -247,11 +253,27 @@ class Explorer:
 
     def _note_again(self, rng: np.random.Generator) -> None:
         """The first look anew, after a later one found what it had missed."""
-        first, cloud, before = self.looks.pop(0), self.clouds[0], self.meter.evaluations
+        first, cloud, before = self.looks[0], self.clouds[0], self.meter.evaluations
         self._draw_hills(cloud, rng)
         polish(cloud, rng, max(self.effort.second, BATCH))
         self._note(first.name, cloud, before - first.evaluations)
+        self.looks = [self.looks[-1], *self.looks[1:-1]]
         self.again = self.meter.evaluations - before
+
+    def _probe(self, cloud: Cloud, rng: np.random.Generator) -> None:
+        """Draws that close in on the summits, and climbs from those that stand high above their hills: a spike is there."""
+        hills = [
+            (1.0, one_hill(m.point, w * np.asarray(m.warp.factor))) for m in self.modes[: SIMPLE[0]] for w in NARROWER
+        ]
+        n = PROBES * self.effort.second
+        cloud.grow(Warped(identity(self.joint.dimension), joined(hills)), n, rng)
+        x, value = cloud.x[-n:], cloud.log_joint[-n:]
+        below = [m.log_joint - 0.5 * np.sum(m.warp.inverse(x) ** 2, axis=1) for m in self.modes]
+        excess = value - np.max(below, axis=0)
+        rows = np.argsort(-excess)[: self.effort.climbs // 3]
+        rows = rows[excess[rows] > STANDS_OUT]
+        climber = Climber(self.joint, self.meter, *scale_of(cloud))
+        self.modes, _ = find_modes(climber, x[rows], 2 * MOST_HILLS, self.modes)
 
     def _follow_slopes(self, cloud: Cloud, n: int, rng: np.random.Generator) -> None:
         """Climb from odd slopes at further draws of the prior, for as long as that turns up more modes."""

@@ -89,7 +89,7 @@ def _is_beyond_valley(ends: np.ndarray, summits: np.ndarray, tops: np.ndarray, h
 
 
 def away(u: np.ndarray, value: np.ndarray, first: np.ndarray, height: Callable) -> np.ndarray:
-    r"""Ends of walks from the points where the straight way to the summit leads down: there, another one is near.
+    r"""All summits, if there are several: where the straight way to the highest point leads down, another one is near.
 
     One call a point tells: $[\ln J(x + h (s - x)) - \ln J(x)] / h$ is above $\ln J(s) - \ln J(x)$ where $\ln J$ is concave, and
     above 0 where the point sees the summit $s$, the highest of all points. Those in the rows `first` walk first.
@@ -102,20 +102,17 @@ def away(u: np.ndarray, value: np.ndarray, first: np.ndarray, height: Callable) 
     rows = np.concatenate([falls[np.isin(falls, first)], falls[~np.isin(falls, first)]])[:SUSPECTS]
     for _ in range(ROUNDS):
         at, found = walk(u[rows[:AWAY]], value[rows[:AWAY]], height, FURTHER)
-        high = found > tops[0] - NOTHING - u.shape[1]
-        at, found, rows = at[high], found[high], rows[AWAY:]
-        near = _nearest(at, summits)
-        apart = _is_beyond_valley(at, summits[near], tops[near], height)
-        summits, tops = np.concatenate([summits, at[apart]]), np.concatenate([tops, found[apart]])
-        for s, top in zip(at[apart], found[apart], strict=True) if len(rows) else []:
-            rows = rows[_rise(u[rows], value[rows], s, top, height) < 0]
+        rows = rows[AWAY:]
+        for i in np.argsort(-found, kind="stable"):
+            near = int(np.argmin(np.linalg.norm(summits - at[i], axis=1)))
+            is_low = found[i] < tops[0] - NOTHING - u.shape[1]
+            if is_low or not _is_beyond_valley(at[[i]], summits[[near]], tops[[near]], height)[0]:
+                continue
+            summits, tops = np.append(summits, at[[i]], axis=0), np.append(tops, found[i])
+            rows = rows[_rise(u[rows], value[rows], at[i], found[i], height) < 0] if len(rows) else rows
         if not len(rows):
             break
-    return summits[1:]
-
-
-def _nearest(u: np.ndarray, summits: np.ndarray) -> np.ndarray:
-    return np.argmin(np.linalg.norm(u[:, None] - summits, axis=2), axis=1)
+    return summits if len(summits) > 1 else summits[:0]
 
 
 def _rise(u: np.ndarray, value: np.ndarray, summit: np.ndarray, top: np.ndarray, height: Callable) -> np.ndarray:
