@@ -47,7 +47,7 @@ def test_an_evidence_that_is_infinite_fails():
         lambda p: -2 * np.log(np.sum(np.asarray(p["x"]) ** 2, axis=-1)),
         vectorized=True,
     )
-    result = sm.evidence(model, seed=1, progress=False, max_evaluations=12_000)
+    result = sm.evidence(model, seed=1, progress=False, max_evaluations=40_000)
     assert result.verdict.level == "fail" and "heavy_tail" in [reason.code for reason in result.verdict.reasons]
 
 

@@ -1,13 +1,20 @@
 """Looks at few parameters: two that share nothing, a third where they disagree, and none that is believed alone."""
 
+from types import SimpleNamespace
+
+import jax.numpy as jnp
 import numpy as np
+import numpyro.distributions as dist
 import pytest
 
+import supermodel as sm
 from engine_problems import Box, Conjugate, meter, two_modes
 from supermodel.engine.explore import few
 from supermodel.engine.explore.few import look_at_few
 from supermodel.engine.explore.paths import by_level
 from supermodel.engine.policy import BATCH, EFFORTS
+from supermodel.engine.probe import canonical
+from supermodel.models.joint import Joint
 
 AUTO = EFFORTS["auto"]
 
@@ -54,8 +61,8 @@ def first_look_is_wrong(monkeypatch):
 
     def wrong(self, name, *rest):
         note(self, name, *rest)
-        if len(self.looks) == 1:
-            self.looks[0] = self.looks[0]._replace(log_evidence=self.looks[0].log_evidence + 3.0)
+        if name == "levels":
+            self.looks[-1] = self.looks[-1]._replace(log_evidence=self.looks[-1].log_evidence + 3.0)
 
     monkeypatch.setattr(few.Explorer, "_note", wrong)
 
@@ -75,6 +82,50 @@ def test_further_looks_settle_what_two_disagree_on(first_look_is_wrong, monkeypa
     assert names == ["wider levels", "nested slices"][: 1 + thinned]
     assert pilot.is_agreed
     assert abs(pilot.looks[-1].log_evidence - box.log_evidence) < 5 * pilot.looks[-1].error
+
+
+def narrow_modes(d, sd, traced):
+    """Half of the mass in N(-4, 1), half in N(5, sd^2), in a box of side 20."""
+    xp = jnp if traced else np
+
+    def log_likelihood(p):
+        def ball(centre, width):
+            return -0.5 * xp.sum(((p["x"] - centre) / width) ** 2, axis=-1) - d * np.log(width * np.sqrt(2 * np.pi))
+
+        return xp.logaddexp(ball(-4.0, 1.0), ball(5.0, sd)) - np.log(2)
+
+    prior = dist.Uniform(-10, 10).expand([d])
+    return SimpleNamespace(
+        joint=canonical({"m": sm.Model({"x": prior}, log_likelihood, vectorized=not traced)}, None)[0]
+    )
+
+
+@pytest.mark.parametrize("traced", [True, False])
+@pytest.mark.parametrize("d, sd", [(5, 0.2), pytest.param(10, 0.3, marks=pytest.mark.slow)])
+def test_a_narrow_mode_is_found_by_what_leads_to_it(traced, d, sd):
+    """Above the rest it is 5e-7 and 1e-11 of the prior."""
+    pilot = looked(narrow_modes(d, sd, traced))
+    held = np.mean(np.sum(pilot.points > 0, axis=1) > d / 2)
+    assert pilot.is_agreed and 0.2 < held < 0.8  # 64 draws: five standard deviations about a half
+    for look in pilot.looks:
+        assert abs(look.log_evidence + d * np.log(20)) < 5 * look.error + 0.25
+
+
+def test_a_concave_posterior_needs_no_levels():
+    design = np.random.default_rng(1).standard_normal((60, 4))
+    answers = (np.arange(60) % 3 == 0).astype(float)
+
+    def log_likelihood(p):
+        eta = design @ p["b"]
+        return jnp.sum(answers * eta - jnp.logaddexp(0.0, eta))
+
+    counter = meter()
+    joint = Joint("m", sm.Model({"b": dist.Normal(0, 1).expand([4])}, log_likelihood))
+    pilot = looked(SimpleNamespace(joint=joint), counter=counter)
+    assert [look.name for look in pilot.looks] == ["climbs", "slopes"] and pilot.is_agreed
+    assert counter.evaluations < 2600
+    first, second = pilot.looks
+    assert first.agrees(second, 4.0, 0.0)
 
 
 def test_same_seed_same_bits(black_box):
