@@ -162,6 +162,12 @@ def test_a_tail_that_may_be_noise_is_no_reason():
     assert levels(replace(GOOD[LADDER], pareto_k=1.2, pareto_error=0.1, largest=0.3)) == {"heavy_tail": "fail"}
 
 
+def test_a_long_path_with_a_heavy_tail_is_no_answer():
+    found = levels(replace(GOOD[LADDER], pareto_k=0.9, rungs=30))
+    assert found == {"heavy_tail": "caution", "long_path": "fail"}
+    assert levels(replace(GOOD[LADDER], pareto_k=0.9, pareto_error=0.3, rungs=30)) == {"long_path": "caution"}
+
+
 def test_one_draw_that_holds_the_share(rng):
     draws = chain_draws(rng)
     logs = draws.log_joints.copy()

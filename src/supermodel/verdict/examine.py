@@ -21,6 +21,7 @@ LIMIT = 3.0  # -ln 0.05: of an event that n independent draws have not shown, th
 EXAMINED = 20_000  # draws beyond which a second look at a chain is taken at a thinned record
 NOTHING = 100.0  # nats below the highest at which a draw has no weight
 ONE_SIDED = 1.645  # standard errors below which a normal number falls once in twenty
+HEAVY, LONG = 0.7, 23  # Pareto k, and rungs, from which on they are worth a word
 HOLDS = 0.1  # of all weight: what the largest draw has where weights have no mean
 ROUNDING = 2.0**13 * float(np.finfo(float).eps)  # of ln J: what sums over data, and a warp fitted to them, are off by
 ROUNDED = 1e-6  # nats apart: no two estimators that are nearer disagree, however small their errors
@@ -62,6 +63,11 @@ class Report:
         """
         sure = self.pareto_k - ONE_SIDED * self.pareto_error
         return sure if self.largest > HOLDS else min(sure, 1.0)
+
+    @property
+    def path(self) -> float:
+        """Rungs of the path; without end if it is long and its weights surely have a heavy tail: each alone may be harmless."""
+        return float("inf") if self.rungs > LONG and self.surely_heavy > HEAVY else self.rungs
 
     @property
     def disagreement(self) -> float:
