@@ -15,7 +15,6 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-
 FEW = 32  # coordinates up to which rows are solved for one after the other
 
 
