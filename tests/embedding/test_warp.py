@@ -4,7 +4,18 @@ import jax
 import numpy as np
 import pytest
 
-from supermodel.embedding.warp import KNOTS, SOFT, Conditional, Warp, from_covariance, hinges, identity, lifted_cholesky
+from supermodel.embedding.warp import (
+    FEW,
+    KNOTS,
+    SOFT,
+    Conditional,
+    Warp,
+    from_covariance,
+    hinges,
+    identity,
+    lifted_cholesky,
+    solved,
+)
 
 
 def lower(rng, d):
@@ -47,6 +58,15 @@ def test_there_and_back_again(warp, u):
     assert np.allclose(warp.inverse(x), u, rtol=0, atol=1e-9)
     assert np.allclose(warp.points(warp.inverse(x)), x, rtol=1e-12, atol=1e-9)
     assert len(np.unique(x[:, 0])) == len(x)
+
+
+@pytest.mark.parametrize("d", [0, 1, FEW, FEW + 1])
+def test_triangular_systems_are_solved_whatever_their_size(d, rng):
+    factor = lower(rng, d) * np.logspace(-6, 6, d)[:, None]  # coordinates of very different units
+    u = rng.standard_normal((7, d))
+    found = solved(factor, u @ factor.T)
+    np.testing.assert_allclose(found, u, rtol=0, atol=1e-9)
+    assert np.abs(found[:, ::-1] - u).max(initial=0.0) > 1e-3 or d < 2  # the order matters
 
 
 def test_one_point_and_many_agree_and_the_log_determinant_is_that_of_the_jacobian(warp, u):

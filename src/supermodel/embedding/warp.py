@@ -15,6 +15,24 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+FEW = 32  # coordinates up to which rows are solved for one after the other
+
+
+def solved(factor: np.ndarray, points: np.ndarray) -> np.ndarray:
+    r"""$u$ with $C u = x$ for each of the points (n, d); C is lower triangular.
+
+    LAPACK wakes a thread per core for systems as small as (3, 80); on a busy machine waiting for them took ten
+    milliseconds a call, and with it more than half the time of a comparison of small models.
+    """
+    if len(factor) > FEW:
+        from scipy.linalg import solve_triangular
+
+        return solve_triangular(factor, points.T, lower=True).T
+    u = np.empty(points.shape[::-1])
+    for i, row in enumerate(factor):
+        u[i] = (points[:, i] - row[:i] @ u[:i]) / row[i]
+    return u.T
+
 
 class Warp(NamedTuple):
     """An affine map with a lower-triangular factor.
@@ -37,9 +55,7 @@ class Warp(NamedTuple):
         return self.mean + u @ np.asarray(self.factor).T
 
     def inverse(self, x: np.ndarray) -> np.ndarray:
-        from scipy.linalg import solve_triangular
-
-        return solve_triangular(np.asarray(self.factor), (np.asarray(x) - self.mean).T, lower=True).T
+        return solved(np.asarray(self.factor), np.asarray(x) - self.mean)
 
     def log_det_at(self, u: np.ndarray) -> np.ndarray:
         return np.full(len(u), self.log_det_value())
@@ -117,8 +133,6 @@ class Conditional(NamedTuple):
         return self._forward(np, u)[1]
 
     def inverse(self, x: np.ndarray) -> np.ndarray:
-        from scipy.linalg import solve_triangular
-
         z = ((np.asarray(x) - self.mean) / self.scale)[:, np.asarray(self.order)]
         k = len(self.lead_location)
         u = np.empty_like(z)
@@ -129,7 +143,7 @@ class Conditional(NamedTuple):
         features = hinges(np, z[:, :k])
         log_scale = np.clip(features @ self.rest_log_scale.T, -STEEPEST, STEEPEST)
         rest = (z[:, k:] - features @ self.rest_location.T) * np.exp(-log_scale)
-        u[:, k:] = solve_triangular(np.asarray(self.factor), rest.T, lower=True).T
+        u[:, k:] = solved(np.asarray(self.factor), rest)
         return u
 
 

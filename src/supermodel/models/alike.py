@@ -1,4 +1,4 @@
-"""Scalar priors of one family as one vector prior: a hundred named numbers are traced at the price of one array."""
+"""Scalar priors of one family as one vector prior: a hundred named numbers at the price of one array."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from supermodel.jax_scope import in_float64
 from supermodel.models.families import Member, member_of
 from supermodel.models.priors import Bijected
 
-ALIKE = 8  # scalars of one family from which on they are traced together: fewer cost little one by one
+ALIKE = 8  # scalars of one family from which on they are taken together: fewer cost little one by one
 
 
 class Bundle(NamedTuple):
-    """Parameters that are traced together, the places of their coordinates, and their joint prior."""
+    """Parameters that are taken together, the places of their coordinates, and their joint prior."""
 
     names: tuple[str, ...]
-    places: np.ndarray
+    places: np.ndarray | slice
     prior: Bijected
 
 
@@ -38,4 +38,6 @@ def _bundle(kind: str, members: Mapping[str, Member], slices: Mapping[str, slice
     of_one = next(iter(members.values())).arguments
     stacked = {a: np.array([float(member.arguments[a]) for member in members.values()]) for a in of_one}
     places = np.array([slices[name].start for name in members])
-    return Bundle(tuple(members), places, Bijected(Member(kind, stacked).build(), f"{len(members)} {kind}"))
+    span = slice(int(places[0]), int(places[-1]) + 1)  # XLA compiles it faster than a list of places
+    prior = Bijected(Member(kind, stacked).build(), f"{len(members)} {kind}")
+    return Bundle(tuple(members), span if len(places) == span.stop - span.start else places, prior)

@@ -14,6 +14,7 @@ from supermodel.jax_scope import in_float64
 from supermodel.models.answers import Answer, Call, Failure, no_number, real, told
 from supermodel.models.many_points import compiled, over_points, width
 from supermodel.models.model import Model
+from supermodel.models.rolled import LOOP, rolled
 from supermodel.models.rounding import shifts
 
 ROUNDING = 8.0  # units in the last place that a logistic and what a likelihood does with it may take
@@ -35,6 +36,10 @@ class Joint:
     # -- one point, traced ----------------------------------------------------------------------------------------
 
     def log_likelihood(self, x):
+        r"""$\ln L(x)$; what it does for one parameter after the other is done for all of them at once."""
+        return self._as_written(x) if self._rolled is None else self._rolled(x)
+
+    def _as_written(self, x):
         import jax.numpy as jnp
 
         answer = self.model.log_likelihood(self.space.constrain(x), self.data)
@@ -63,9 +68,9 @@ class Joint:
     @cached_property
     @in_float64
     def _trace(self) -> Any:
-        """The likelihood as a jaxpr, or None."""
+        """The likelihood as a jaxpr, as it was written, or None."""
         try:
-            traced = self._traced(self.log_likelihood)
+            traced = self._traced(self._as_written)
         except SupermodelError:
             raise  # our own refusals (a missing column, a wrong shape) are no sign of plain Python
         except Exception:  # whatever a plain-Python likelihood does with a tracer; `probe` shows true mistakes
@@ -76,6 +81,11 @@ class Joint:
                 "return one number, the log of the joint density of all the data. Sum over the data."
             )
         return traced
+
+    @cached_property
+    @in_float64
+    def _rolled(self) -> Callable[[Any], Any] | None:
+        return rolled(self._trace) if self.dimension >= LOOP and self.is_traceable else None
 
     def _traced(self, function: Callable[[Any], Any]) -> Any:
         import jax
@@ -94,7 +104,8 @@ class Joint:
     @in_float64
     def width(self) -> int:
         """Numbers that a traced likelihood needs for each point: about as many as there are data."""
-        return width(self._trace, self.dimension)
+        trace = self._trace if self._rolled is None else self._traced(self._rolled)
+        return width(trace, self.dimension)
 
     # -- many points, NumPy ---------------------------------------------------------------------------------------
 

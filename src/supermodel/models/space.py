@@ -107,10 +107,15 @@ class Space:
     @in_float64
     def values_at(self, points: np.ndarray) -> dict[str, np.ndarray]:
         """`constrain` of many points (n, dimension), as NumPy arrays (n, ...)."""
-        return {name: prior.values_at(points[:, self.slices[name]]) for name, prior in self.priors.items()}
+        values = {name: prior.values_at(points[:, self.slices[name]]) for name, prior in self._alone.items()}
+        for bundle in self._bundles:
+            together = bundle.prior.values_at(points[:, bundle.places])
+            values |= {name: together[:, i] for i, name in enumerate(bundle.names)}
+        return {name: values[name] for name in self.priors}
 
     @in_float64
     def log_prior_at(self, points: np.ndarray) -> np.ndarray:
         """`log_prior` of many points (n, dimension)."""
-        parts = [prior.log_density_at(points[:, self.slices[name]]) for name, prior in self.priors.items()]
+        parts = [prior.log_density_at(points[:, self.slices[name]]) for name, prior in self._alone.items()]
+        parts += [bundle.prior.log_density_at(points[:, bundle.places]) for bundle in self._bundles]
         return np.sum(parts, axis=0) if parts else np.zeros(len(points))
