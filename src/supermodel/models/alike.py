@@ -40,4 +40,5 @@ def _bundle(kind: str, members: Mapping[str, Member], slices: Mapping[str, slice
     places = np.array([slices[name].start for name in members])
     span = slice(int(places[0]), int(places[-1]) + 1)  # XLA compiles it faster than a list of places
     prior = Bijected(Member(kind, stacked).build(), f"{len(members)} {kind}")
-    return Bundle(tuple(members), span if len(places) == span.stop - span.start else places, prior)
+    neighbours = np.array_equal(places, np.arange(span.start, span.stop))
+    return Bundle(tuple(members), span if neighbours else places, prior)
