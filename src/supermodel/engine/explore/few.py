@@ -3,8 +3,9 @@ r"""Looks at a model of few parameters: clouds, whose every point counts.
 First look: with gradients, climbs from a crowd of prior draws; without, levels of the likelihood, or where calls are dear a
 quadratic through all points seen. Second look, from other random numbers and the whole prior: slopes, and levels unless ln J is
 concave, after climbs; walks away from the summit and temperatures after levels; another quadratic after a quadratic if no walk
-uphill ends elsewhere. What either finds is in the merged cloud, weighed by the balance of all proposals. Where the two do not agree, or the merged cloud rests on few points, wider levels look
-a third time, and nested slices a fourth; where no quadratic fits, levels.
+uphill ends elsewhere. What either finds is in the merged cloud, weighed by the balance of all proposals. Where the two do not
+agree, or the merged cloud rests on few points, wider levels look a third time, and nested slices a fourth; where no quadratic
+fits, levels.
 """
 
 from __future__ import annotations
