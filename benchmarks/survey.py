@@ -61,7 +61,7 @@ def curves(n: int, seed: int = 1) -> tuple[dict[str, np.ndarray], np.ndarray]:
     return {"x": x, "y": c + wave + sigma * rng.normal(size=(n, POINTS)), "sigma": sigma}, kind
 
 
-def exact(x: np.ndarray, y: np.ndarray, sigma: np.ndarray, n_f: int = 1500, n_phi: int = 32) -> np.ndarray:
+def exact(x: np.ndarray, y: np.ndarray, sigma: np.ndarray, n_f: int = 1500, n_phi: int = 64) -> np.ndarray:
     """ln Z of the three models: level and amplitude are linear with N(0, 1) priors, the rest is quadrature."""
 
     def linear(design):
