@@ -1,7 +1,7 @@
 """Survey scale: light curves by the thousand, beside a loop over `compare` and over dynesty on the same rows.
 
-`python -m benchmarks survey [--rows 10000] [--workers 2] [--peers 4]`. Half flat, half sinusoids with and without a phase;
-the truth of 200 of them by linear algebra (level and amplitude) and quadrature (frequency and phase).
+`python -m benchmarks survey [--rows 10000] [--workers 2] [--peers 4] [--shapes]`. A third flat, a third sines, a third
+with a phase; the truth of 200 of them by linear algebra (level and amplitude) and quadrature (frequency and phase).
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ def curves(n: int, seed: int = 1) -> tuple[dict[str, np.ndarray], np.ndarray]:
     return {"x": x, "y": c + wave + sigma * rng.normal(size=(n, POINTS)), "sigma": sigma}, kind
 
 
-def exact(x: np.ndarray, y: np.ndarray, sigma: np.ndarray, n_f: int = 1500, n_phi: int = 32) -> np.ndarray:
+def exact(x: np.ndarray, y: np.ndarray, sigma: np.ndarray, n_f: int = 1500, n_phi: int = 64) -> np.ndarray:
     """ln Z of the three models: level and amplitude are linear with N(0, 1) priors, the rest is quadrature."""
 
     def linear(design):
@@ -133,12 +133,21 @@ def main(arguments: list[str]) -> int:
     parser.add_argument("--peers", type=int, default=4, help="rows that compare and dynesty are given")
     parser.add_argument("--truths", type=int, default=200)
     parser.add_argument("--out", type=Path, help="where the table stays: a run that was stopped goes on from there")
+    parser.add_argument(
+        "--shapes", action="store_true", help="posteriors that are not normal by the quick road, and no light curves"
+    )
     parser.add_argument("--page", action="store_true", help="write the page from what is stored, and run nothing")
     args = parser.parse_args(arguments)
     if args.page:
         from benchmarks.survey_page import write_page
 
         write_page()
+        return 0
+    kept = json.loads(RESULTS.read_text()) if RESULTS.exists() else {}
+    if args.shapes:
+        from benchmarks.survey_shapes import shapes
+
+        RESULTS.write_text(json.dumps(kept | {"shapes": shapes()}, indent=1) + "\n")
         return 0
     data, _ = curves(args.rows)
     told: dict = {"rows": args.rows, "workers": args.workers}
@@ -194,7 +203,7 @@ def main(arguments: list[str]) -> int:
             "times as fast at equal error": float(np.mean(seconds)) * (theirs / error) ** 2 / one_core,
         }  # fmt: skip
     told["error on the same rows"], told["loops"] = error, loops
-    RESULTS.write_text(json.dumps(told, indent=1) + "\n")
+    RESULTS.write_text(json.dumps({"shapes": kept.get("shapes", {})} | told, indent=1) + "\n")
     print(json.dumps(told, indent=1))
     fine = all(
         0.9 <= pair["spread"] <= 1.15 and not pair["beyond 4 errors and 0.1"] for pair in told["calibration"].values()

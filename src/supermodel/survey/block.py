@@ -16,18 +16,31 @@ import numpy as np
 from scipy.spatial import cKDTree
 
 from supermodel.models.model import Model
-from supermodel.survey.climb import DOF, Found, climbs, grown, hill_at, hills_of, log_density, merged, refitted
+from supermodel.survey.climb import (
+    DOF,
+    MORE,
+    STEPS,
+    Found,
+    climbs,
+    grown,
+    hill_at,
+    hills_of,
+    log_density,
+    merged,
+    refitted,
+)
 
 LOOK, LOOKS = 1024, 4  # prior draws of a look, and how many sets of them there are
 NEIGHBOURS = 8  # a start stands above as many of its nearest draws
 LINES, CROSSED = 256, 512  # points on lines through the heaviest hills; points with two parameters of a prior draw
 STRATA = 16  # of a line: edges of the prior are among them
-FROM_LOOK, FROM_CROSSED = 16, 16  # climbs that begin at either
-HEAVY = -4.6  # ln of the share of a hill within which nothing new is looked for
+FROM_LOOK, FROM_CROSSED, FROM_DRAWN = 16, 12, 4  # climbs that begin at each, and at the draws of largest weight
+HEAVY = -4.6  # ln of the share of a hill within which nothing new is looked for,
+MUCH = 1.0  # unless a weight is above Z by so many nats there
 ENDS = 12  # that go on to the top
 HILLS, MOST_HILLS = 8, 32  # kept for each parameter, and at most
 GROWN = 8  # that a round adds
-PRIOR, HILL = 256, 512  # draws of a round from the prior and from the hills
+PRIOR, HILL = 256, 768  # draws of a round from the prior and from the hills
 SHARE = PRIOR / (PRIOR + HILL)
 POOL = 2**16  # prior draws from which rounds take theirs
 HITS = 3.0  # draws below which a hill counts as hardly seen: there may be others like it
@@ -43,6 +56,8 @@ class Round(NamedTuple):
     variance_squares: Any
     points: Any
     log_weights: Any
+    best: Any  # its draws of largest weight, from which to climb
+    best_weights: Any
 
 
 class Crossing(NamedTuple):
@@ -82,7 +97,6 @@ class Block:
         self.sets = [self._set(pool, prior, k) for k in range(LOOKS)]
         self.look = jax.jit(jax.vmap(self._look, in_axes=(0, 0, 0, None)))
         self.seek = jax.jit(jax.vmap(self._seek, in_axes=(0, 0, 0, 0, None)))
-        self.fit = jax.jit(jax.vmap(_fit))
         self.round = jax.jit(jax.vmap(self._round))
 
     @staticmethod
@@ -95,6 +109,11 @@ class Block:
     def rows_at_once(self, width: int) -> int:
         """Data sets of `width` numbers in a block: what is computed of them stays in the processor's cache."""
         return int(np.clip(NUMBERS // (LOOK * max(width, 1)), 4, 64))
+
+    @property
+    def cost_of_look(self) -> int:
+        """Evaluations, with gradient those of the climbs, curvatures included."""
+        return LOOK + LINES + CROSSED + (FROM_LOOK + FROM_CROSSED + FROM_DRAWN) * (STEPS + 1) + ENDS * (MORE + self.d)
 
     def log_likelihood(self, y, data):
         return jnp.asarray(self.model.log_likelihood(self.space.constrain(y * self.scale), data), float)
@@ -145,6 +164,7 @@ class Block:
         # Within a hill w is about Z, and above what it is on the slopes of one that is not known yet.
         is_heavy = (hills.log_weights > HEAVY) & (found.log_mass > -jnp.inf)
         inside = jnp.any((hills.squares(jnp, y) < self.reach) & is_heavy, axis=1)
+        inside &= log_w < jax.nn.logsumexp(found.log_mass) + MUCH
         odd = jnp.where(inside, -jnp.inf, log_w)
         stands = jnp.all(log_w[:LOOK, None] >= log_w[near], axis=1)
         best = jax.lax.top_k(jnp.where(stands, odd[:LOOK], -jnp.inf), FROM_LOOK)[1]
@@ -158,9 +178,9 @@ class Block:
         s n Z / w of n draws.
         """
         log_joint, before = self.log_joint(data), hills_of(found)
-        tops = Found(*jax.vmap(lambda top: hill_at(log_joint, top))(climbs(log_joint, starts, ENDS)))
+        tops = Found(*jax.vmap(lambda *top: hill_at(log_joint, *top))(*climbs(log_joint, starts, ENDS)))
         found, is_new = merged(found, tops)
-        log_w = jax.vmap(log_joint)(found.means) - reference(before, found.means, jax.vmap(self.log_prior)(found.means))
+        log_w = found.heights - reference(before, found.means, jax.vmap(self.log_prior)(found.means))
         share = jnp.exp(found.log_mass - log_z)
         return found, jnp.sum(jnp.where(is_new & (share * draws * jnp.exp(log_z - log_w) < HITS), share, 0.0))
 
@@ -174,10 +194,13 @@ class Block:
         values = self.values(y, data)
         log_w = jnp.where(log_prior > -jnp.inf, values + log_prior - reference(hills, y, log_prior), -jnp.inf)
         sums = map(jnp.logaddexp, _moments(log_w[:PRIOR]), _moments(log_w[PRIOR:]))
-        return Round(*sums, y, log_w)  # type: ignore[call-arg]
+        best_weights, best = jax.lax.top_k(log_w, FROM_DRAWN)
+        return Round(*sums, y, log_w, y[best], best_weights)  # type: ignore[call-arg]
 
 
-def _fit(found, points, log_weights):
+@jax.jit
+@jax.vmap
+def fit(found, points, log_weights):
     """The hills as the draws of a round would have them."""
     log_weights = jnp.nan_to_num(log_weights, nan=-jnp.inf)
     found = refitted(found, hills_of(found), points, log_weights)

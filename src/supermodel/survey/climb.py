@@ -19,7 +19,7 @@ STEPS, MORE = 6, 20  # of all climbs; of those that are then worth going on with
 APART = 0.1  # widths of the prior within which two of them are one
 FIRST = 0.1  # widths of the prior that a first step goes at most
 SMALLEST = 1e-300
-TWIN = 1.0  # radii within which two maxima are one
+TWIN, LIKE = 1.0, 1.1  # radii within which two maxima are one; ln of the ratio of their widths up to which they are
 LEAST, FAINT = 6.0, 12.0  # nats below the heaviest at which a hill still gets its share, and at which it is left out
 DOF = 4  # of the hills: heavier than most posteriors, and chi^2_4 is -2 ln(u u')
 
@@ -31,13 +31,18 @@ class Found(NamedTuple):
     covariances: Any
     log_mass: Any
 
+    @property
+    def heights(self) -> Any:
+        """ln J at the tops, were all normal."""
+        return self.log_mass - 0.5 * jnp.linalg.slogdet(self.covariances)[1] - 0.5 * self.means.shape[1] * LOG_2PI
+
     @classmethod
     def none(cls, m: int, d: int) -> Found:
         return cls(jnp.zeros((m, d)), jnp.broadcast_to(jnp.eye(d), (m, d, d)), jnp.full(m, -jnp.inf))
 
 
-def climbs(log_joint: Callable[[Any], Any], starts: Any, n: int) -> Any:
-    """Tops (n, d): all starts climb a little, and the `n` best that are apart go on to the end."""
+def climbs(log_joint: Callable[[Any], Any], starts: Any, n: int) -> tuple[Any, Any, Any]:
+    """Tops (n, d), ln J there and its gradient: all starts climb a little, and the `n` best that are apart go on to the end."""
     states = jax.vmap(lambda start: _climbed(log_joint, _start(log_joint, start), STEPS))(starts)
     x, value = states[:2]
     near = jnp.max(jnp.abs(x[:, None] - x[None]), axis=2) < APART
@@ -47,7 +52,7 @@ def climbs(log_joint: Callable[[Any], Any], starts: Any, n: int) -> Any:
         return jnp.where(near[best], -jnp.inf, left), best
 
     best = jax.lax.scan(pick, value, None, length=n)[1]
-    return jax.vmap(lambda state: _climbed(log_joint, state, MORE)[0])(jax.tree.map(lambda part: part[best], states))
+    return jax.vmap(lambda state: _climbed(log_joint, state, MORE)[:3])(jax.tree.map(lambda part: part[best], states))
 
 
 def _evaluated(log_joint: Callable[[Any], Any], x: Any) -> tuple[Any, Any]:
@@ -89,15 +94,14 @@ def _climbed(log_joint: Callable[[Any], Any], state: tuple, steps: int) -> tuple
     return jax.lax.scan(step, state, None, length=steps)[0]
 
 
-def hill_at(log_joint: Callable[[Any], Any], top: Any) -> tuple[Any, Any, Any]:
+def hill_at(log_joint: Callable[[Any], Any], top: Any, value: Any, gradient: Any) -> tuple[Any, Any, Any]:
     """Mean, covariance and log mass of the hill at the end of a climb, after a last Newton step.
 
     Flat or upward directions get the width of the prior: a ridge is not infinitely wide.
     """
     d = len(top)
-    value, gradient = jax.value_and_grad(log_joint)(top)
     curvature = -jax.hessian(log_joint)(top)
-    known = jnp.isfinite(value) & jnp.all(jnp.isfinite(gradient)) & jnp.all(jnp.isfinite(curvature))
+    known = jnp.isfinite(value) & jnp.all(jnp.isfinite(curvature))
     values, vectors = jnp.linalg.eigh(jnp.where(known, curvature, jnp.eye(d)))
     values = jnp.maximum(values, 1.0)
     covariance = (vectors / values) @ vectors.T
@@ -116,6 +120,9 @@ def merged(found: Found, more: Found) -> tuple[Found, Any]:
     inverses = jnp.linalg.inv(covariances)
     apart = means[None] - means[:, None]
     near = jnp.einsum("ija,iab,ijb->ij", apart, inverses, apart) < TWIN**2
+    # A spike on top of a slab is none of its twins.
+    log_size = 0.5 * jnp.linalg.slogdet(covariances)[1]
+    near &= jnp.abs(log_size[:, None] - log_size[None]) < len(means[0]) * LIKE
     places = jnp.arange(len(mass))
     # Known ones stand before new ones, which stand by their mass.
     before = jnp.where(places < m, -jnp.inf, -mass)

@@ -1,28 +1,31 @@
 r"""ln Z of one model for all data sets of a chunk, for as long as each needs.
 
-Every data set is looked at twice (climbs from prior draws, then from draws that the hills do not explain) before its weights
-count. Then it is weighed in 1, 2, 4, ... rounds, after each of which those that have met their target leave and others take
-their place; before each the hills are refitted and there is another look. What is left after `CYCLES` is for the engine.
+Every data set is looked at `BEFORE` its weights count: climbs from prior draws, then from what the hills do not explain. Then
+it is weighed in rounds, and looked at again, also from the draws of largest weight. Those that have met their target and
+showed nothing new leave, and others take their place. What is left after all of `ROUNDS` is for the engine.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 
 from supermodel.jax_scope import in_float64
-from supermodel.survey.block import CROSSED, ENDS, FROM_CROSSED, FROM_LOOK, HILL, LINES, LOOK, LOOKS, PRIOR, Block
-from supermodel.survey.climb import MORE, STEPS, Found
+from supermodel.survey.block import FROM_DRAWN, HILL, LOOKS, PRIOR, Block, fit
+from supermodel.survey.climb import Found
 
-CYCLES = 7  # the last has 64 rounds
+BEFORE = 2  # looks before weights count: with one, a whole mode is missed too often
+FITS = 2  # rounds to which hills are fitted before each weighing
+# Rounds of each weighing: the first are as many as a narrow spike on a hill needs to be hit, the last for weights that vary most.
+ROUNDS = (16, 16, 32, 64, 64)
 ROUND = PRIOR + HILL
 LEAST_ESS = 300.0  # effective draws, below which an error cannot be trusted
-SURE = 6.0  # effective draws that the error itself rests on, at least
-NOVEL = 0.1  # share of Z in hills that the last look has added and that had hardly been seen: there may be more
+SURE = 12.0  # effective draws that the error itself rests on, at least
+NOVEL = 0.02  # share of Z, or the error if that is more, in hills that the last look has added: there may be more
 
 
 @in_float64
@@ -38,7 +41,7 @@ def evidences(
         found.without_parameters()
         return found
     waiting = list(range(len(rows)))
-    for cycle in range(CYCLES):
+    for cycle in range(len(ROUNDS)):
         parts = [waiting[i : i + found.size] for i in range(0, len(waiting), found.size)]
         waiting = [i for part in parts for i in found.cycle(part, cycle)]
     return found
@@ -54,7 +57,6 @@ class Evidences:
         self.settled, self.evaluations = np.zeros(n, bool), np.zeros(n, int)
         self.size = block.rows_at_once(max((int(np.prod(v.shape[1:])) for v in columns.values()), default=1))
         self.states: dict[int, Any] = {}  # what is known of a data set between its cycles
-        self.waiting: set[int] = set()  # data sets with an answer that rests on enough draws
 
     def without_parameters(self) -> None:
         """Z = L."""
@@ -63,54 +65,63 @@ class Evidences:
         self.settled = np.isfinite(self.log_z)
 
     def cycle(self, some: list[int], cycle: int) -> list[int]:
-        """Look, fit, then weigh in 2^cycle rounds; those of `some` that are not settled by then."""
-        block, rounds = self.block, 2**cycle
+        """Fit, weigh in rounds, then look whether there is more; those of `some` that are not settled by then."""
+        block, rounds = self.block, ROUNDS[cycle]
         data = {name: jnp.asarray(values[self._filled(some)]) for name, values in self.columns.items()}
-        found, log_z, known = self._begun(data, some) if cycle == 0 else self._resumed(some)
-        starts, _ = block.look(data, found, self._chance(block.crossing, some), block.sets[(cycle + 1) % LOOKS])
-        found, novel = block.seek(data, starts, found, log_z, float(rounds * ROUND))
-        found, _ = self._fitted(data, found, some)
-        sums = np.full((4, self.size), -np.inf)
+        found, known = self._begun(data, some) if cycle == 0 else self._resumed(some)
+        for _ in range(FITS):
+            found, _ = self._fitted(data, found, some)
+        sums, best = np.full((4, self.size), -np.inf), Best.none(self.size, block.d)
         for _ in range(rounds):
             last = block.round(data, found, self._chance(block.drawing, some))
             with np.errstate(invalid="ignore"):  # NaN stays NaN, and is not settled
                 sums = np.logaddexp(sums, np.stack(last[:4]))
-        self.evaluations[some] += self._of_look + (rounds + 1) * ROUND
+            best = best.joined(last)
         log_z, error, ess, sure = weighed(sums, rounds * ROUND)
-        weighty = (error <= self.target) & (ess >= LEAST_ESS) & (sure >= SURE) & known
-        complete = np.asarray(novel) <= NOVEL
-        better = block.fit(found, last.points, last.log_weights)
+        found, novel, _ = self._looked(data, found, some, BEFORE + cycle, best.points, log_z, rounds * ROUND)
+        self.evaluations[some] += block.cost_of_look + (rounds + FITS) * ROUND
+        is_complete = novel <= np.maximum(NOVEL, error)
+        error = np.hypot(error, novel)  # what the look has added is missing from Z
+        is_weighty = (error <= self.target) & (ess >= LEAST_ESS) & (sure >= SURE) & known
+        self.log_z[some], self.error[some] = log_z[: len(some)], error[: len(some)]
+        self.settled[some] = (is_weighty & is_complete)[: len(some)]
         again = []
         for j, i in enumerate(some):
             self.states.pop(i, None)
-            if weighty[j] or i not in self.waiting:
-                self.log_z[i], self.error[i] = log_z[j], error[j]
-            # Weights that were good enough wait for a look that finds nothing more: this one, or the next.
-            self.settled[i] = complete[j] and (weighty[j] or i in self.waiting)
-            if weighty[j]:
-                self.waiting.add(i)
             if not self.settled[i] and known[j] and np.isfinite(log_z[j]):
-                self.states[i] = jax.tree.map(lambda part, j=j: np.asarray(part[j]), (better, log_z, known))
+                self.states[i] = jax.tree.map(lambda part, j=j: np.asarray(part[j]), (found, known))
                 again.append(i)
         return again
 
-    def _begun(self, data: Any, some: list[int]) -> tuple[Any, Any, np.ndarray]:
-        """Hills of a first look, fitted to a first round; ln Z so far; and whether the likelihood was a number everywhere."""
+    def _begun(self, data: Any, some: list[int]) -> tuple[Any, np.ndarray]:
+        """Hills of the first looks, each fitted to a round; and whether the likelihood was a number everywhere."""
         block = self.block
         found = jax.tree.map(lambda a: jnp.broadcast_to(a, (self.size, *a.shape)), Found.none(block.hills, block.d))
-        starts, known = block.look(data, found, self._chance(block.crossing, some), block.sets[0])
-        found, _ = block.seek(data, starts, found, np.zeros(self.size), 1.0)
-        self.evaluations[some] += self._of_look + ROUND
-        return *self._fitted(data, found, some), np.asarray(known)
+        best, log_z, known = np.zeros((self.size, FROM_DRAWN, block.d)), np.zeros(self.size), np.ones(self.size, bool)
+        for k in range(BEFORE):
+            found, _, numbers = self._looked(data, found, some, k, best, log_z, ROUND)
+            found, drawn = self._fitted(data, found, some)
+            best, log_z, known = np.asarray(drawn.best), np.asarray(drawn.weights) - np.log(ROUND), known & numbers
+        self.evaluations[some] += BEFORE * (block.cost_of_look + ROUND)
+        return found, known
 
-    def _resumed(self, some: list[int]) -> tuple[Any, Any, np.ndarray]:
+    def _looked(
+        self, data: Any, found: Any, some: list[int], k: int, best: np.ndarray, log_z: np.ndarray, draws: int
+    ) -> tuple[Any, np.ndarray, np.ndarray]:
+        """The hills and those that look k adds, from `best` too; their share of Z, if hardly seen; and whether all were numbers."""
+        block = self.block
+        starts, known = block.look(data, found, self._chance(block.crossing, some), block.sets[k % LOOKS])
+        found, novel = block.seek(data, np.concatenate([starts, best], axis=1), found, log_z, float(draws))
+        return found, np.asarray(novel), np.asarray(known)
+
+    def _resumed(self, some: list[int]) -> tuple[Any, np.ndarray]:
         states = [self.states[i] for i in self._filled(some)]
         return jax.tree.map(lambda *parts: np.stack(parts), *states)
 
     def _fitted(self, data: Any, found: Any, some: list[int]) -> tuple[Any, Any]:
-        """Hills fitted to a round, and its ln Z."""
-        first = self.block.round(data, found, self._chance(self.block.drawing, some))
-        return self.block.fit(found, first.points, first.log_weights), np.asarray(first.weights) - np.log(ROUND)
+        """Hills fitted to a round, and the round."""
+        drawn = self.block.round(data, found, self._chance(self.block.drawing, some))
+        return fit(found, drawn.points, drawn.log_weights), drawn
 
     def _chance(self, of: Any, some: list[int]) -> Any:
         """What is random for each: of a generator of its own, so that its answer is the same in whatever company."""
@@ -121,10 +132,22 @@ class Evidences:
         """As many as a block has places: one shape, one compilation."""
         return some + some[-1:] * (self.size - len(some))
 
-    @property
-    def _of_look(self) -> int:
-        """Evaluations, with gradient those of the climbs, curvatures included."""
-        return LOOK + LINES + CROSSED + (FROM_LOOK + FROM_CROSSED) * (STEPS + 1) + ENDS * (MORE + 2 + self.block.d)
+
+class Best(NamedTuple):
+    """The heaviest draws of all rounds so far."""
+
+    points: np.ndarray
+    log_weights: np.ndarray
+
+    @classmethod
+    def none(cls, n: int, d: int) -> Best:
+        return cls(np.zeros((n, FROM_DRAWN, d)), np.full((n, FROM_DRAWN), -np.inf))
+
+    def joined(self, last: Any) -> Best:
+        points = np.concatenate([self.points, last.best], axis=1)
+        weights = np.concatenate([self.log_weights, last.best_weights], axis=1)
+        order = np.argsort(-weights, axis=1)[:, :FROM_DRAWN]
+        return Best(np.take_along_axis(points, order[:, :, None], axis=1), np.take_along_axis(weights, order, axis=1))
 
 
 def weighed(sums: np.ndarray, draws: int) -> tuple[np.ndarray, ...]:
