@@ -18,6 +18,7 @@ from supermodel.engine.explore.climb import Climber, Mode, find_modes, hills_of
 from supermodel.engine.explore.cloud import log_mean_error
 from supermodel.engine.explore.particles import Particles, temper
 from supermodel.engine.explore.pilot import Look, Pilot, fitted_reference
+from supermodel.engine.explore.slopes import Slopes
 from supermodel.engine.meter import Enough, Meter
 from supermodel.engine.policy import BATCH, EXACT, NEARLY_NORMAL, PRIOR_SHARE, VAGUE, Effort
 from supermodel.engine.whiten import spread, widened
@@ -26,7 +27,8 @@ from supermodel.models.joint import Joint
 UNKNOWN = float("nan")  # chains leave no ln Z of their own
 RIVAL = 7.0  # nats of mass within which another mode counts
 HILLS_UP_TO = 60  # parameters up to which Gaussian hills at several modes serve as the reference
-ROUGH = 0.5  # spread per root dimension beyond which chains about a mode are not believed
+SMOOTH = 0.3  # spread per root dimension up to which chains about a mode are believed; beyond, where ln J is concave
+ROUGH = 0.5  # beyond which they are not at all
 MIXED = 1.2  # R-hat of ln J above which they have not settled
 MOVES, MORE_MOVES, MOST_POPULATIONS = 3, 4, 4  # of each particle at a temperature; times as many in the next population
 SHARE = 0.4  # of the evaluations left that another population may take
@@ -63,7 +65,7 @@ def _with_gradients(joint, known, rng, seed, stream, meter: Meter, effort: Effor
         since = meter.evaluations
         chains = about_a_mode(joint, meter, rng, seed, stream, modes[0].warp)
         looks = [climbs, Look("Hamiltonian chains", UNKNOWN, UNKNOWN, meter.evaluations - since)]
-        if chains is not None and _is_believed(joint, chains):
+        if chains is not None and _is_believed(joint, chains, meter, rng):
             left = spread(chains.log_joint, chains.x, chains.warp)
             return _of_chains(joint, chains, widened(chains.warp, left), left, looks, rng)
     else:
@@ -71,9 +73,16 @@ def _with_gradients(joint, known, rng, seed, stream, meter: Meter, effort: Effor
     return _dispersed(joint, rng, seed, meter, effort, looks)
 
 
-def _is_believed(joint: Joint, chains: Chains) -> bool:
-    left = spread(chains.log_joint, chains.x, chains.warp)
-    return bool(left <= ROUGH * np.sqrt(joint.dimension) and chains.rhat < MIXED)
+def _is_believed(joint: Joint, chains: Chains, meter: Meter, rng: np.random.Generator) -> bool:
+    """Whether chains about a mode have seen all: the further from normal the posterior, the more that has to be shown."""
+    left = spread(chains.log_joint, chains.x, chains.warp) / np.sqrt(joint.dimension)
+    if not (left <= ROUGH and chains.rhat < MIXED):
+        return False
+    if left <= SMOOTH:
+        return True
+    # Far from normal, but concave: no funnel is left to go down.
+    x = np.concatenate([chains.x[rng.choice(len(chains.x), BATCH)], joint.space.sample_prior(rng, BATCH)])
+    return Slopes(x, *meter.value_and_gradient(joint, x)).is_concave(chains.warp)
 
 
 def _of_chains(joint, chains: Chains, warp, left: float, looks, rng) -> Pilot:
