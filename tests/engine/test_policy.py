@@ -14,7 +14,7 @@ def test_every_effort_can_be_asked_for():
 
 def test_efforts_grow():
     quick, auto, thorough = (EFFORTS[name] for name in ("quick", "auto", "thorough"))
-    assert all(a <= b <= c for a, b, c in zip(quick[1:7], auto[1:7], thorough[1:7], strict=True))
+    assert all(a <= b <= c for a, b, c in zip(quick[1:8], auto[1:8], thorough[1:8], strict=True))
     assert quick.second == 0 < auto.second
 
 
@@ -24,7 +24,7 @@ def test_a_smaller_budget_makes_a_smaller_effort_of_the_same_kind(name):
     assert effort.scaled(1.0) == effort == effort.scaled(7.0)
     for by in (0.01, 0.5):
         small = effort.scaled(by)
-        assert all(a <= b for a, b in zip(small[1:7], effort[1:7], strict=True))
+        assert all(a <= b for a, b in zip(small[1:8], effort[1:8], strict=True))
         assert min(small.first, small.first_black, small.level, small.climbs) > 0
         assert small.is_thrifty == (by < 0.5 or effort.is_thrifty)  # a tight limit is a price put on calls
         assert small.nested == 0  # a third look costs more than a small budget holds
@@ -36,3 +36,8 @@ def test_numbers_that_must_fit_together():
     assert policy.CHAINS <= policy.BATCH  # they start at draws of a measured pair
     assert policy.AGREE_ERRORS < policy.DISAGREE_ERRORS  # a caution comes before a failure
     assert 0 < policy.PRIOR_SHARE < 0.5 and 0 < policy.EXPLORING < 1
+
+
+def test_more_parameters_ask_for_more_slopes_up_to_a_limit():
+    auto = EFFORTS["auto"]
+    assert [auto.scouts(d) for d in (1, 2, 5, 20)] == [20, 160, 2500, auto.most_scouts]
