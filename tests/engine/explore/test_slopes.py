@@ -60,6 +60,14 @@ def test_what_is_not_known_everywhere_is_not_concave(rng):
         assert not slopes._replace(log_joint=value).is_concave(mode(0.0, 1.0).warp)
 
 
+def test_a_gradient_that_is_no_number_is_told_where_the_value_is_one(rng):
+    slopes = at(logistic, rng.standard_normal((20, D)))
+    gradient = np.where(np.arange(20)[:, None] == 7, np.nan, slopes.gradient)
+    assert not slopes.is_blind and slopes._replace(gradient=gradient).is_blind
+    impossible = np.where(np.arange(20) == 7, -np.inf, slopes.log_joint)
+    assert not slopes._replace(gradient=gradient, log_joint=impossible).is_blind
+
+
 def test_odd_slopes_lead_to_the_mode_that_is_not_known(rng):
     """Two thousand draws of a box of side 20: about four stand where the narrow mode is felt, none within it."""
     x = rng.uniform(-10, 10, (2000, D))

@@ -318,7 +318,7 @@ class Explorer:
         else:
             cloud.grow(Prior(self.joint), 2 * n, rng)
             self._off_the_floor(cloud, rng)
-        if not self.joint.is_traceable and not self.effort.is_thrifty:
+        if (not self.joint.is_traceable or self.slopes.is_blind) and not self.effort.is_thrifty:
             self._look_away(cloud, scouts, rng)
         if is_concave:
             name, kept = "slopes", True

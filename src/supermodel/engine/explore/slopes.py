@@ -37,6 +37,11 @@ class Slopes(NamedTuple):
     def is_known(self) -> np.ndarray:
         return np.isfinite(self.log_joint) & np.all(np.isfinite(self.gradient), axis=1)
 
+    @property
+    def is_blind(self) -> bool:
+        """Whether there are points whose gradient is no number though ln J is: no climb starts there."""
+        return bool(np.any(np.isfinite(self.log_joint) & ~self.is_known))
+
     def is_concave(self, warp: Warp) -> bool:
         """Whether no two slopes contradict a concave ln J; in the coordinates of a warp, whose numbers are of order 1."""
         if not np.all(self.is_known):
