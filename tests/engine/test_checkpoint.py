@@ -60,8 +60,8 @@ def test_killed_at_random_moments_and_resumed_is_equal_to_the_bit(tmp_path, unin
             worker.stdin.flush()
             pid = int(worker.stdout.readline().split()[1])
             if kills < 25:
-                # Measured against a whole run: often in the pilots, now and then far into the blocks.
-                time.sleep(0.5 * dice.random() ** 2 * uninterrupted.seconds)
+                # Measured against a whole run: often in the pilots, now and then far into the blocks, where there is a checkpoint.
+                time.sleep(dice.random() ** 2 * uninterrupted.seconds)
                 try:
                     os.kill(pid, signal.SIGKILL)
                     kills += 1
