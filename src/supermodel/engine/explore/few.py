@@ -15,13 +15,14 @@ from typing import Any
 
 import numpy as np
 
-from supermodel.embedding.reference import joined, one_hill, standard_normal
+from supermodel.embedding.reference import one_hill, standard_normal
 from supermodel.embedding.warp import identity
 from supermodel.engine.explore.climb import Climber, Mode, find_modes, hills_of, summits
 from supermodel.engine.explore.cloud import Cloud, Prior, Proposal, Warped, effective_size, scale_of
 from supermodel.engine.explore.nested import nested_slices
 from supermodel.engine.explore.paths import by_level, by_temperature, is_floor, off_the_floor, polish
 from supermodel.engine.explore.pilot import Fit, Look, Pilot, fitted_reference
+from supermodel.engine.explore.probes import Cores, starts
 from supermodel.engine.explore.quadratic import by_quadratic, coefficients, fitted_quadratic
 from supermodel.engine.explore.slopes import Slopes
 from supermodel.engine.explore.walks import about, away, follow, heights
@@ -48,10 +49,14 @@ CROWDED = 10.0  # widths of a cloud's highest points within which its posterior 
 FAR_DRAWS = (
     12  # times the draws of a level that must be normal to rounding as well, before a posterior is taken for that
 )
-PROBED = (2, 3)  # parameters: of one, levels see a spike inside a hill; of more than three, nothing does
-PROBES = 7  # draws near summits, times those of a level
-NARROWER = (1.0, 0.5, 0.25)  # widths of a hill on which they are drawn
-STANDS_OUT = 3.0  # nats above the hill
+DENSE = {
+    2: 1100,
+    3: 150,
+}  # probes of a hill that reach to one standard deviation, by the number of parameters: of one, levels
+# see a spike inside a hill; of more than three, nothing does
+WIDEST = 3.0  # standard deviations that probes reach to at most
+PROBES, MORE_PROBES = 10, {2: 38, 3: 0}  # times the draws of a level; where levels are not asked, further ones
+ALONE = 0.1  # of a hill, in effective number, that the others together must count for to get draws of their own
 SCOUTS = 1000  # slopes that tell whether ln J is concave
 SCOUTINGS = 3  # times that climbs from odd slopes may turn up more modes
 HEAVY = 1.0  # degrees of freedom of draws that reach from the summit to the prior's far ends
@@ -210,7 +215,8 @@ class Explorer:
     def _draw_hills(self, cloud: Cloud, rng: np.random.Generator) -> None:
         """Draws from where climbs or walks have ended, in several places: looks may differ in what these have not found."""
         if self.elsewhere is not None:
-            cloud.grow(self.elsewhere, BATCH * min(len(self.elsewhere.hills.log_weights), 4), rng)
+            several = int(np.ceil(effective_size(self.elsewhere.hills.log_weights) - ALONE))
+            cloud.grow(self.elsewhere, BATCH * min(several, 4), rng)
 
     def _scores(self, cloud: Cloud, mode: Mode, rng: np.random.Generator) -> None:
         """Draws of the Gaussian at the heaviest mode, with gradients, which mend its warp."""
@@ -241,9 +247,9 @@ class Explorer:
         around = Warped(identity(self.joint.dimension), one_hill(mode.point, np.asarray(mode.warp.factor), HEAVY))
         self.slopes = self.slopes.joined(self._slopes(cloud, around, BATCH, rng))
         self._follow_slopes(cloud, min(n, SCOUTS), rng)
-        if self.joint.dimension in PROBED:
-            self._probe(cloud, rng)
-        is_concave = len(self.modes) == 1 and self.slopes.is_concave(mode.warp)
+        is_concave = self._seems_concave()
+        self._probe(cloud, rng, is_alone=is_concave)
+        is_concave = is_concave and len(self.modes) == 1
         if not is_concave and n > SCOUTS:
             self._follow_slopes(cloud, n - SCOUTS, rng)
         if len(self.modes) > before:
@@ -251,6 +257,9 @@ class Explorer:
             self._note_again(rng)
         self._draw_hills(cloud, rng)
         return is_concave
+
+    def _seems_concave(self) -> bool:
+        return len(self.modes) == 1 and self.slopes.is_concave(self.modes[0].warp)
 
     def _note_again(self, rng: np.random.Generator) -> None:
         """The first look anew, after a later one found what it had missed."""
@@ -261,20 +270,20 @@ class Explorer:
         self.looks = [self.looks[-1], *self.looks[1:-1]]
         self.again = self.meter.evaluations - before
 
-    def _probe(self, cloud: Cloud, rng: np.random.Generator) -> None:
-        """Draws that close in on the summits, and climbs from those that stand high above their hills: a spike is there."""
-        hills = [
-            (1.0, one_hill(m.point, w * np.asarray(m.warp.factor))) for m in self.modes[: SIMPLE[0]] for w in NARROWER
-        ]
-        n = PROBES * self.effort.second
-        cloud.grow(Warped(identity(self.joint.dimension), joined(hills)), n, rng)
-        x, value = cloud.x[-n:], cloud.log_joint[-n:]
-        below = [m.log_joint - 0.5 * np.sum(m.warp.inverse(x) ** 2, axis=1) for m in self.modes]
-        excess = value - np.max(below, axis=0)
-        rows = np.argsort(-excess)[: self.effort.climbs // 3]
-        rows = rows[excess[rows] > STANDS_OUT]
-        climber = Climber(self.joint, self.meter, *scale_of(cloud))
-        self.modes, _ = find_modes(climber, x[rows], 2 * MOST_HILLS, self.modes)
+    def _probe(self, cloud: Cloud, rng: np.random.Generator, is_alone: bool) -> None:
+        """An even net over the cores of the hills, and climbs from what stands inside: a spike, or a step up.
+
+        The net is wider where it is alone, that is, where no levels are asked.
+        """
+        d, modes = self.joint.dimension, self.modes[: SIMPLE[0]]
+        if d not in DENSE:
+            return
+        n = (PROBES + is_alone * MORE_PROBES[d]) * self.effort.second
+        radius = min((n / (len(modes) * DENSE[d])) ** (1 / d), WIDEST)
+        slopes = self._slopes(cloud, Cores(modes, radius), n, rng)
+        climber, most = Climber(self.joint, self.meter, *scale_of(cloud)), self.effort.climbs // 3
+        found = starts(self.modes, slopes, most, heights(cloud, identity(d)))
+        self.modes, _ = find_modes(climber, found, 2 * MOST_HILLS, self.modes)
 
     def _follow_slopes(self, cloud: Cloud, n: int, rng: np.random.Generator) -> None:
         """Climb from odd slopes at further draws of the prior, for as long as that turns up more modes."""
@@ -401,7 +410,12 @@ class Explorer:
         if self.effort.second or not self.joint.is_traceable:  # of few draws of its prior
             n = max(self.effort.second, BATCH // 2)
             cloud.grow(Prior(self.joint), 2 * n if self.effort.is_thrifty else FAR_DRAWS * n, self.rng(10))
-        if not _is_exact(cloud, self.warps[0]):
+            if self.modes:
+                self._probe(cloud, self.rng(11), is_alone=True)
+        if len(self.modes) > 1:
+            self.elsewhere = hills_of(self.modes, DOF)
+            self._draw_hills(cloud, self.rng(12))
+        if self.elsewhere is not None or not _is_exact(cloud, self.warps[0]):
             return None
         rows, log_joint = self._rows(cloud), cloud.log_joint
         reference = standard_normal(self.joint.dimension)
