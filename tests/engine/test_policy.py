@@ -38,6 +38,8 @@ def test_numbers_that_must_fit_together():
     assert 0 < policy.PRIOR_SHARE < 0.5 and 0 < policy.EXPLORING < 1
 
 
-def test_more_parameters_ask_for_more_slopes_up_to_a_limit():
+def test_more_parameters_or_several_modes_ask_for_more_slopes():
     auto = EFFORTS["auto"]
-    assert [auto.scouts(d) for d in (1, 2, 5, 20)] == [20, 160, 2500, auto.most_scouts]
+    assert [auto.scouts(d) for d in (1, 2, 3, 20)] == [20, 160, auto.most_scouts, auto.most_scouts]
+    assert [auto.scouts(d, several=True) for d in (1, 2, 5)] == [600, 4800, 2 * auto.most_scouts]
+    assert all(auto.scouts(d, several=True) > auto.scouts(d) for d in range(1, 21))

@@ -121,12 +121,25 @@ class Meter:
         return int(np.clip(1.0 / max(each, 1e-9), 1, BATCH)) if self.evaluations else 4
 
     def value_and_gradient(self, joint: Joint, points: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """ln J and its gradient at many points of a traced model."""
+        """ln J and its gradient at many points; of a black box, and where a gradient is no number, by differences (d + 1 calls)."""
+        if not joint.is_traceable:
+            return self._by_differences(joint, points)
         self.check(len(points))
         parts = [joint.value_and_gradient_at(p) for p in _filled(points)]
         self.count(len(points), len(points))
-        value, gradient = (np.concatenate(column)[: len(points)] for column in zip(*parts, strict=True))
+        value, gradient = (np.array(np.concatenate(column)[: len(points)]) for column in zip(*parts, strict=True))
+        blind = np.flatnonzero(np.isfinite(value) & ~np.all(np.isfinite(gradient), axis=1))
+        if len(blind):
+            gradient[blind] = self._by_differences(joint, points[blind])[1]
         return joint.admitted(points, value), gradient
+
+    def _by_differences(self, joint: Joint, points: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        n, d = points.shape
+        near = points[:, None] + DIFFERENCE * np.concatenate([np.zeros((1, d)), np.eye(d)])
+        found = self.likelihood(joint, near.reshape(-1, d)) + joint.space.log_prior_at(near.reshape(-1, d))
+        found = found.reshape(n, d + 1)
+        with np.errstate(invalid="ignore"):
+            return found[:, 0], (found[:, 1:] - found[:, :1]) / DIFFERENCE
 
 
 def _filled(points: np.ndarray) -> list[np.ndarray]:
@@ -136,4 +149,5 @@ def _filled(points: np.ndarray) -> list[np.ndarray]:
     return [filled[i : i + CLIMBERS] for i in range(0, len(filled), CLIMBERS)]
 
 
+DIFFERENCE = 1e-5  # widths of the prior: far below those of any mode that can be found, far above rounding
 CLIMBERS = 16  # gradients computed together

@@ -78,6 +78,7 @@ UNSEEN = 0.3  # share of climbs that ended where no other did, above which modes
 DOF = 5.0  # of Student hills: tails heavier than most posteriors', yet 90% as efficient as Gaussian ones for these
 
 
+SEVERAL = 2  # times the slopes, where there is more than one mode: then there may be further ones
 HALF = 0.5  # of the usual calls, below which a limit makes them dear
 
 
@@ -91,12 +92,16 @@ class Effort(NamedTuple):
     second: int  # draws per temperature of the second look (0: no second look)
     climbs: int
     nested: int  # live points of nested slices where looks disagree (0: never)
-    most_scouts: int  # prior draws of the second look whose slopes are looked at, at most
+    most_scouts: int  # draws of the second look whose slopes are looked at, at most
     is_thrifty: bool = False  # whether a black box that looks smooth to a quadratic, and to a wide look, needs no more
 
-    def scouts(self, d: int) -> int:
-        """Prior draws whose slopes are looked at: a mode apart is a smaller part of the prior the more parameters there are."""
-        return min(20 * d**3, self.most_scouts)
+    def scouts(self, d: int, several: bool = False) -> int:
+        """Draws whose slopes are looked at: all that there may be, for a narrow mode apart is a small part of the prior. Of one or
+        two parameters few, unless there are several modes: the first look, levels and probes cover the prior as well.
+        """
+        if several:
+            return min(600 * d**3, SEVERAL * self.most_scouts)
+        return self.most_scouts if d > 2 else min(20 * d**3, self.most_scouts)
 
     def scaled(self, by: float) -> Effort:
         """A smaller effort, for a smaller budget, which is a price put on calls."""
@@ -119,8 +124,8 @@ EFFORTS = {
     for effort in (
         Effort("quick", 128, 256, 100, 0, 6, 0, 0, True),
         Effort("thrifty", 256, 500, 150, 80, 8, 0, 500, True),
-        Effort("auto", 512, 2000, 500, 80, 12, 400, 5000),
-        Effort("thorough", 4096, 10000, 2000, 600, 48, 1000, 20000),
+        Effort("auto", 512, 2000, 500, 80, 12, 400, 9000),
+        Effort("thorough", 4096, 10000, 2000, 600, 48, 1000, 45000),
     )
 }
 EXPLORING = 0.5  # share of a limited budget that exploration may spend: the ladder needs the rest

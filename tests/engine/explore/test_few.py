@@ -33,7 +33,9 @@ def test_a_normal_posterior_is_recognised_to_rounding_and_costs_little():
     assert np.allclose(pilot.warp.mean, problem.mean, atol=1e-6) and np.allclose(
         pilot.warp.factor, problem.sd * np.eye(3), atol=1e-6
     )
-    assert counter.evaluations < 512 + 960 + 800 + 300  # draws of the prior, twice; probes; climbs, curvature and the hill's own
+    assert (
+        counter.evaluations < 512 + 960 + 800 + 300
+    )  # draws of the prior, twice; probes; climbs, curvature and the hill's own
 
 
 @pytest.fixture(scope="module")

@@ -6,7 +6,8 @@ import pytest
 from engine_problems import log_normal
 from supermodel.embedding.warp import from_covariance
 from supermodel.engine.explore.climb import Mode
-from supermodel.engine.explore.slopes import Slopes
+from supermodel.engine.explore.native import SURE
+from supermodel.engine.explore.slopes import ODD, Slopes, likeness
 
 D = 5
 
@@ -60,28 +61,26 @@ def test_what_is_not_known_everywhere_is_not_concave(rng):
         assert not slopes._replace(log_joint=value).is_concave(mode(0.0, 1.0).warp)
 
 
-def test_a_gradient_that_is_no_number_is_told_where_the_value_is_one(rng):
-    slopes = at(logistic, rng.standard_normal((20, D)))
-    gradient = np.where(np.arange(20)[:, None] == 7, np.nan, slopes.gradient)
-    assert not slopes.is_blind and slopes._replace(gradient=gradient).is_blind
-    impossible = np.where(np.arange(20) == 7, -np.inf, slopes.log_joint)
-    assert not slopes._replace(gradient=gradient, log_joint=impossible).is_blind
-
-
-def test_odd_slopes_lead_to_the_mode_that_is_not_known(rng):
+def test_where_a_narrow_mode_is_felt_no_other_explains_the_slope(rng):
     """Two thousand draws of a box of side 20: about four stand where the narrow mode is felt, none within it."""
     x = rng.uniform(-10, 10, (2000, D))
     slopes, wide, narrow = at(wide_and_narrow, x), mode(-4.0, 1.0), mode(5.0, 0.2)
-    odd = slopes.odd([wide], 8)
-    assert 0 < len(odd) <= 8
-    share = np.exp(hill(x[odd], 5.0, 0.2)[0] - slopes.log_joint[odd])
-    assert np.all(share > 0.4) and np.linalg.norm((x[odd] - 5) / 0.2, axis=1).min() > 5
-    assert len(slopes.odd([wide, narrow], 8)) == 0
+    top = {
+        name: Mode(m.point, float(wide_and_narrow(m.point[None])[0][0]), m.warp)
+        for name, m in (("w", wide), ("n", narrow))
+    }
+    felt = np.exp(hill(x, 5.0, 0.2)[0] - slopes.log_joint)
+    like = likeness([top["w"]], slopes)
+    assert np.sum(felt > 0.5) > 0 and np.all(like[felt > 0.5] < ODD)
+    assert like[felt < 1e-9] == pytest.approx(1.0, abs=1e-6)
+    assert np.all(likeness([top["w"], top["n"]], slopes)[(felt < 1e-9) | (felt > 1 - 1e-9)] > 1 - 1e-6)
+    assert np.linalg.norm((x[felt > 0.5] - 5) / 0.2, axis=1).min() > 5
 
 
 def test_slopes_of_one_hill_are_all_its_own(rng):
     slopes = at(lambda x: hill(x, 1.0, 0.5), 4 * rng.standard_normal((500, D)))
-    assert len(slopes.odd([mode(1.0, 0.5)], 8)) == 0
-    assert len(slopes.odd([mode(9.0, 0.5)], 8)) > 0  # planted: the wrong summit explains few
+    top = float(hill(np.ones((1, D)), 1.0, 0.5)[0][0])
+    assert likeness([Mode(np.ones(D), top, mode(1.0, 0.5).warp)], slopes) == pytest.approx(1.0)
+    assert likeness([mode(9.0, 0.5)], slopes).max() < SURE  # planted: the wrong summit explains none for sure
     nothing = Slopes.none(D).joined(slopes)
     assert all(np.array_equal(a, b) for a, b in zip(nothing, slopes, strict=True))

@@ -3,7 +3,7 @@
 import numpy as np
 
 from supermodel.embedding.warp import from_covariance
-from supermodel.engine.explore.walks import about, at_home, away, elsewhere, follow, starts, walk
+from supermodel.engine.explore.walks import at_home, elsewhere, follow, starts, walk
 
 
 class Prior:
@@ -108,46 +108,3 @@ def test_a_mode_at_five_standard_deviations_is_not_taken_for_home():
 
     found = [elsewhere(Cloud(two, 5, seed=seed), known(5, 0.0)) for seed in range(4)]
     assert all(len(ends) and np.all(np.abs(ends[:, 0] - 5) < 2.6) for ends in found)
-
-
-def seen(d, n, narrow, seed=0):
-    """Draws of a box of side 20, and ln J with a wide hill at -4 and a narrow one at 5, each with half of the mass."""
-
-    def height(x):
-        height.calls += len(x)
-        return np.logaddexp(hill(x, -4.0), hill(x, 5.0, narrow))
-
-    height.calls = 0
-    u = np.random.default_rng(seed).uniform(-10, 10, (n, d))
-    u[0] = -3.9  # a look has found the wide one
-    return u, height(u), height
-
-
-def test_where_the_way_to_the_summit_falls_another_one_is_near():
-    """A mode of sd 0.2 in five dimensions, felt by one draw in five hundred and above the rest at one in two million."""
-    for seed in range(4):
-        u, value, height = seen(5, 4000, 0.2, seed)
-        summits = away(u, value, np.array([0]), height)
-        assert len(summits) == 2 and np.linalg.norm(summits[1] - 5.0) < 0.2
-        draws = about(summits, known(5, 0.0), 5.0).draw(np.random.default_rng(seed), 256)
-        assert np.sum(np.linalg.norm(draws - 5.0, axis=1) < 0.5) > 20
-
-
-def test_one_hill_costs_a_call_a_draw():
-    u, _, _ = seen(3, 500, 0.2)
-    calls = []
-
-    def height(x):
-        calls.append(len(x))
-        return hill(x, -4.0)
-
-    assert len(away(u, height(u), np.array([0]), height)) == 0
-    assert sum(calls[1:]) == 500
-
-
-def test_the_highest_point_is_among_the_summits_even_where_most_points_belong_to_another():
-    """The one draw that hit the narrow mode is the highest of all: from everywhere else the way to it falls."""
-    u, value, height = seen(2, 400, 0.1)
-    u[1] = 5.1
-    summits = away(u, height(u), np.array([0, 1]), height)
-    assert np.linalg.norm(summits[0] - 5.1) < 1e-9 and np.any(np.linalg.norm(summits + 4.0, axis=1) < 0.5)

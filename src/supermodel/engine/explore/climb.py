@@ -7,7 +7,7 @@ one draw in a hundred is then found from a thousand draws at the cost of one cli
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -20,8 +20,10 @@ from supermodel.models.joint import Joint
 
 NEIGHBOURS = 8  # a start stands above as many of its nearest draws
 ITERATIONS = 60  # of a climb; most end after ten to twenty
+TINY = 1e-4  # widths of the prior
 MEMORY = 8  # pairs that L-BFGS remembers
 ARRIVED = 1e-3  # nats: the rise that a Newton step still promises at the end of a climb
+NEWTONS, NEAR = 5, 0.1  # steps from there to the top; nats of rise from which on one more is taken on trust
 NEGLIGIBLE = 25.0  # nats below the best maximum at which a hill is not worth its curvature (unless it is very wide)
 RIVAL = 12.0  # nats of mass below the best at which a hill is left out: e^-12 of the posterior
 
@@ -70,14 +72,22 @@ class Climber:
         ok = np.isfinite(value) & np.all(np.isfinite(gradient), axis=1)
         return np.where(ok, value, -np.inf), np.where(ok[:, None], gradient, 0.0)
 
-    def climb(self, starts: np.ndarray) -> list[tuple[np.ndarray, float]]:
-        """L-BFGS from every start at once, each with its own memory and its own step; (point, ln J) of the tops."""
+    def climb(self, starts: np.ndarray, is_home: Callable | None = None) -> list[tuple[np.ndarray, float]]:
+        """L-BFGS from every start at once, each with its own memory and its own step; (point, ln J) of the tops.
+
+        A climb that comes home, `is_home(x, ln J, gradient)`, is given up: its top is known, and -inf stands for it.
+        """
         y = (starts - self.centre) / self.scale
         value, gradient = self.evaluate(y)
         memory: list[list[tuple[np.ndarray, np.ndarray]]] = [[] for _ in y]
         active = np.isfinite(value)
+        self._feel(y, gradient, memory, np.flatnonzero(active))
         for _ in range(ITERATIONS):
             rows = np.flatnonzero(active)
+            if is_home is not None and len(rows):
+                home = rows[is_home(self.centre + self.scale * y[rows], value[rows], gradient[rows] / self.scale)]
+                active[home], value[home] = False, -np.inf
+                rows = np.flatnonzero(active)
             if len(rows) == 0:
                 break
             direction = np.stack([_direction(gradient[i], memory[i]) for i in rows])
@@ -87,6 +97,14 @@ class Climber:
             rows, direction, rise = rows[~done], direction[~done], rise[~done]
             self._line_search(y, value, gradient, memory, active, rows, direction, rise)
         return [(self.centre + self.scale * y[i], float(value[i])) for i in range(len(y))]
+
+    def _feel(self, y, gradient, memory, rows) -> None:
+        """A tiny step tells how the slope bends: a first step of the right length does not leave a narrow hill."""
+        size = np.linalg.norm(gradient[rows], axis=1, keepdims=True)
+        s = TINY * gradient[rows] / np.maximum(size, 1e-300)
+        _, there = self.evaluate(y[rows] + s)
+        for i, step, g in zip(rows, s, gradient[rows] - there, strict=True):
+            _remember(memory[i], step, g)
 
     def _line_search(self, y, value, gradient, memory, active, rows, direction, rise) -> None:
         """Halve each step until it rises enough; a climb that cannot rise any more is done."""
@@ -101,36 +119,45 @@ class Climber:
             good = new_value >= value[rows[now]] + 1e-4 * step[now] * rise[now]
             for j in np.flatnonzero(good):
                 i = rows[now[j]]
-                s, g = trial[j] - y[i], gradient[i] - new_gradient[j]
-                if s @ g > 1e-10 * np.sqrt((s @ s) * (g @ g)):
-                    memory[i] = [*memory[i][1 - MEMORY :], (s, g)]
+                _remember(memory[i], trial[j] - y[i], gradient[i] - new_gradient[j])
                 y[i], value[i], gradient[i] = trial[j], new_value[j], new_gradient[j]
             waiting[now[good]] = False
             step[now[~good]] *= 0.3
         active[rows[waiting]] = False
 
     def mode_at(self, point: np.ndarray, value: float) -> Mode | None:
-        """Curvature by central differences of the gradient, and one Newton step to finish; None where J has none."""
+        """Curvature by central differences of the gradient, and Newton steps to finish; None where J has none.
+
+        A climb along a ridge may end where the little that it knows of the curvature promises no rise; the whole of it tells more.
+        """
         y, d = (point - self.centre) / self.scale, len(point)
         _, gradient = self.evaluate(y[None])
         width = np.full(d, 1e-2)
-        for _ in range(2):  # the first pass finds the scale on which to take differences
-            curvature = self._curvature(y, 1e-2 * width)
-            if curvature is None:
+        for newton in range(NEWTONS):
+            for _ in range(1 if newton else 2):  # the first pass finds the scale on which to take differences
+                curvature = self._curvature(y, 1e-2 * width)
+                if curvature is None:
+                    return None
+                width = np.clip(1 / np.sqrt(np.maximum(np.diagonal(curvature), 1e-12)), 1e-14, 1.0)
+            scaled = curvature * np.outer(width, width)
+            values, vectors = np.linalg.eigh(scaled)
+            if values[-1] <= 0:
                 return None
-            width = np.clip(1 / np.sqrt(np.maximum(np.diagonal(curvature), 1e-12)), 1e-14, 1.0)
-        scaled = curvature * np.outer(width, width)
-        values, vectors = np.linalg.eigh(scaled)
-        if values[-1] <= 0:
-            return None
-        # Flat or upward directions get the width of the prior at most: a ridge is not infinitely wide.
-        floor = np.sum((vectors * width[:, None]) ** 2, axis=0)
-        values = np.maximum(values, np.maximum(floor, 1e-10 * values[-1]))
-        covariance = width[:, None] * ((vectors / values) @ vectors.T) * width
-        step = covariance @ gradient[0]
-        rise = float(gradient[0] @ step)
-        if 0 <= rise < 1.0 and np.all(np.isfinite(step)):  # within about one sd of the top
-            y, value = y + step, value + 0.5 * rise
+            # Flat or upward directions get the width of the prior at most: a ridge is not infinitely wide.
+            floor = np.sum((vectors * width[:, None]) ** 2, axis=0)
+            values = np.maximum(values, np.maximum(floor, 1e-10 * values[-1]))
+            covariance = width[:, None] * ((vectors / values) @ vectors.T) * width
+            step = covariance @ gradient[0]
+            rise = float(gradient[0] @ step)
+            if not (rise >= 0 and np.all(np.isfinite(step))):
+                break
+            if rise < NEAR:  # within a few tenths of a standard deviation of the top
+                y, value = y + step, value + 0.5 * rise
+                break
+            there, slope = self.evaluate(y[None] + step)
+            if not there[0] > value:
+                break
+            y, value, gradient = y + step, float(there[0]), slope
         warp = from_covariance(y, covariance)
         return Mode(
             self.centre + self.scale * y, value, Warp(self.centre + self.scale * y, self.scale[:, None] * warp.factor)
@@ -142,6 +169,13 @@ class Climber:
         d = len(y)
         curvature = -(gradient[:d] - gradient[d:]) / (2 * h[:, None])
         return 0.5 * (curvature + curvature.T) if np.all(np.isfinite(curvature)) else None
+
+
+def _remember(memory: list[tuple[np.ndarray, np.ndarray]], s: np.ndarray, g: np.ndarray) -> None:
+    """Keep a step and what it did to the slope, where ln J is concave along it."""
+    if s @ g > 1e-10 * np.sqrt((s @ s) * (g @ g)):
+        memory.append((s, g))
+        del memory[:-MEMORY]
 
 
 def _direction(gradient: np.ndarray, memory: list[tuple[np.ndarray, np.ndarray]]) -> np.ndarray:
@@ -161,26 +195,31 @@ def _direction(gradient: np.ndarray, memory: list[tuple[np.ndarray, np.ndarray]]
     return q
 
 
-def find_modes(climber: Climber, starts: np.ndarray, most: int, known: Sequence[Mode] = ()) -> tuple[list[Mode], float]:
+def find_modes(
+    climber: Climber, starts: np.ndarray, most: int, known: Sequence[Mode] = (), is_home: Callable | None = None
+) -> tuple[list[Mode], float]:
     """Climb from each start and keep the distinct maxima, heaviest first; and the share of climbs that ended alone.
 
     That share estimates the chance that a further climb ends at a mode not seen so far (Good and Turing).
     """
     if len(starts) == 0:
         return list(known), 0.0
-    tops = sorted(climber.climb(starts), key=lambda top: -top[1])
+    tops = sorted(climber.climb(starts, is_home), key=lambda top: -top[1])
     modes = list(known)
     visits = [2 for _ in known]
-    for point, value in tops:
-        highest = max((m.log_joint for m in modes), default=-np.inf)
-        if not np.isfinite(value) or value < highest - NEGLIGIBLE:
-            continue
+
+    def is_known(point: np.ndarray, value: float) -> bool:
         near = [np.sqrt(np.sum(m.warp.inverse(point[None]) ** 2)) < 1.0 and value <= m.log_joint + 0.5 for m in modes]
         if any(near):
             visits[near.index(True)] += 1
+        return any(near)
+
+    for point, value in tops:
+        highest = max((m.log_joint for m in modes), default=-np.inf)
+        if not np.isfinite(value) or value < highest - NEGLIGIBLE or is_known(point, value):
             continue
         mode = climber.mode_at(point, value)
-        if mode is not None and len(modes) < most:
+        if mode is not None and len(modes) < most and not is_known(mode.point, mode.log_joint):
             modes.append(mode)
             visits.append(1)
     alone = sum(v == 1 for v in visits) / max(sum(visits), 1) if len(modes) > 1 else 0.0

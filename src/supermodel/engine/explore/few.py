@@ -2,7 +2,7 @@ r"""Looks at a model of few parameters: clouds, whose every point counts.
 
 First look: with gradients, climbs from a crowd of prior draws; without, levels of the likelihood, or where calls are dear a
 quadratic through all points seen. Second look, from other random numbers and the whole prior: slopes, and levels unless ln J is
-concave, after climbs; walks away from the summit and temperatures after levels; another quadratic after a quadratic if no walk
+concave, after climbs; a scout and temperatures after levels; another quadratic after a quadratic if no walk
 uphill ends elsewhere. What either finds is in the merged cloud, weighed by the balance of all proposals. Where the two do not
 agree, or the merged cloud rests on few points, wider levels look a third time, and nested slices a fourth; where no quadratic
 fits, levels.
@@ -17,15 +17,14 @@ import numpy as np
 
 from supermodel.embedding.reference import one_hill, standard_normal
 from supermodel.embedding.warp import identity
-from supermodel.engine.explore.climb import Climber, Mode, find_modes, hills_of, summits
-from supermodel.engine.explore.cloud import Cloud, Prior, Proposal, Warped, effective_size, scale_of
+from supermodel.engine.explore.climb import Climber, Mode, find_modes, summits
+from supermodel.engine.explore.cloud import Cloud, Prior, Warped, effective_size, scale_of
 from supermodel.engine.explore.nested import nested_slices
 from supermodel.engine.explore.paths import by_level, by_temperature, is_floor, off_the_floor, polish
 from supermodel.engine.explore.pilot import Fit, Look, Pilot, fitted_reference
-from supermodel.engine.explore.probes import Cores, starts
 from supermodel.engine.explore.quadratic import by_quadratic, coefficients, fitted_quadratic
-from supermodel.engine.explore.slopes import Slopes
-from supermodel.engine.explore.walks import about, away, follow, heights
+from supermodel.engine.explore.scout import Scout, number
+from supermodel.engine.explore.walks import follow
 from supermodel.engine.meter import Enough, Meter
 from supermodel.engine.policy import (
     AGREE_ERRORS,
@@ -49,17 +48,6 @@ CROWDED = 10.0  # widths of a cloud's highest points within which its posterior 
 FAR_DRAWS = (
     12  # times the draws of a level that must be normal to rounding as well, before a posterior is taken for that
 )
-DENSE = {
-    2: 1100,
-    3: 150,
-}  # probes of a hill that reach to one standard deviation, by the number of parameters: of one, levels
-# see a spike inside a hill; of more than three, nothing does
-WIDEST = 3.0  # standard deviations that probes reach to at most
-PROBES, MORE_PROBES = 10, {2: 38, 3: 0}  # times the draws of a level; where levels are not asked, further ones
-ALONE = 0.1  # of a hill, in effective number, that the others together must count for to get draws of their own
-SCOUTS = 1000  # slopes that tell whether ln J is concave
-SCOUTINGS = 3  # times that climbs from odd slopes may turn up more modes
-HEAVY = 1.0  # degrees of freedom of draws that reach from the summit to the prior's far ends
 SLACK = 0.03  # nats: the least error that a look claims
 
 
@@ -72,9 +60,8 @@ class Explorer:
         self.looks: list[Look] = []
         self.clouds: list[Cloud] = []
         self.warps: tuple = ()  # that curvature suggests
-        self.modes: list[Mode] = []  # that climbs have found
+        self.scout = Scout(joint, meter, effort)
         self.elsewhere: Warped | None = None  # hills where climbs or walks ended, if not all in one place
-        self.slopes = Slopes.none(joint.dimension)
         self.again = 0  # evaluations of the first look that were made during the second
         self.is_flat = False  # whether most of the prior is a floor: no slope leads anywhere
         self.kept = True  # whether every path kept enough effective points all along
@@ -144,7 +131,7 @@ class Explorer:
             cloud.grow(Prior(self.joint), n, rng)
             self._off_the_floor(cloud, rng)
         else:
-            self.slopes = self._slopes(cloud, Prior(self.joint), n, rng)
+            self.scout.slopes = self.scout.draw(cloud, Prior(self.joint), n, rng)
         self._climb(cloud, rng)
         polish(cloud, rng, max(self.effort.second, BATCH))
         self._note("climbs", cloud, since)
@@ -200,66 +187,42 @@ class Explorer:
         """Modes from the draws that stand above their neighbours, and draws from the hills that they make."""
         climber = Climber(self.joint, self.meter, *scale_of(cloud))
         rows = summits(cloud.x, cloud.log_joint, self.effort.climbs)
-        self.modes, self.unseen = find_modes(climber, cloud.x[rows], self.effort.climbs)
+        self.scout.modes, self.unseen = find_modes(climber, cloud.x[rows], self.effort.climbs)
         if self.unseen > UNSEEN:  # modes keep turning up: climb on
             rows = summits(cloud.x, cloud.log_joint, 6 * self.effort.climbs)
-            self.modes, self.unseen = find_modes(climber, cloud.x[rows], 2 * MOST_HILLS)
-        if not self.modes:
+            self.scout.modes, self.unseen = find_modes(climber, cloud.x[rows], 2 * MOST_HILLS)
+        if not self.scout.modes:
             by_temperature(cloud, rng, max(self.effort.second, 60))
             return
-        self._scores(cloud, self.modes[0], rng)
-        if len(self.modes) > 1:
-            self.elsewhere = hills_of(self.modes, DOF)
+        self._scores(cloud, self.scout.modes[0], rng)
+        if len(self.scout.modes) > 1:
+            self.elsewhere = self.scout.hills
             self._draw_hills(cloud, rng)
 
     def _draw_hills(self, cloud: Cloud, rng: np.random.Generator) -> None:
         """Draws from where climbs or walks have ended, in several places: looks may differ in what these have not found."""
         if self.elsewhere is not None:
-            several = int(np.ceil(effective_size(self.elsewhere.hills.log_weights) - ALONE))
-            cloud.grow(self.elsewhere, BATCH * min(several, 4), rng)
+            cloud.grow(self.elsewhere, BATCH * min(number(self.elsewhere), 4), rng)
 
     def _scores(self, cloud: Cloud, mode: Mode, rng: np.random.Generator) -> None:
         """Draws of the Gaussian at the heaviest mode, with gradients, which mend its warp."""
         hill = Warped(identity(len(mode.point)), one_hill(mode.point, np.asarray(mode.warp.factor)))
-        x, log_joint, gradient = self._slopes(cloud, hill, BATCH, rng)
+        x, log_joint, gradient = self.scout.draw(cloud, hill, BATCH, rng)
         self.warps = (mode.warp,)
         if np.all(np.isfinite(gradient)) and BATCH >= 4 * self.joint.dimension:
             mended = by_scores(x, gradient, mode.warp)
             if spread(log_joint, x, mended) < spread(log_joint, x, mode.warp):
                 self.warps = (mended, mode.warp)
 
-    def _slopes(self, cloud: Cloud, proposal: Proposal, n: int, rng: np.random.Generator) -> Slopes:
-        """Draws of a proposal with gradients."""
-        if n == 0:
-            return Slopes.none(self.joint.dimension)
-        x = proposal.draw(rng, n)
-        log_joint, gradient = self.meter.value_and_gradient(self.joint, x)
-        cloud.add(proposal, x, log_joint - self.joint.space.log_prior_at(x))
-        return Slopes(x, log_joint, gradient)
-
     def _scout(self, cloud: Cloud, n: int, rng: np.random.Generator) -> bool:
-        """Draws of the prior with gradients, and climbs from slopes that no known mode explains; whether ln J seems concave.
-
-        If no two slopes, far and near, contradict that, there is one mode and no shoulder. If some do, more are drawn. What is new
-        is drawn from by the first look too.
-        """
-        mode, before = self.modes[0], len(self.modes)
-        around = Warped(identity(self.joint.dimension), one_hill(mode.point, np.asarray(mode.warp.factor), HEAVY))
-        self.slopes = self.slopes.joined(self._slopes(cloud, around, BATCH, rng))
-        self._follow_slopes(cloud, min(n, SCOUTS), rng)
-        is_concave = self._seems_concave()
-        self._probe(cloud, rng, is_alone=is_concave)
-        is_concave = is_concave and len(self.modes) == 1
-        if not is_concave and n > SCOUTS:
-            self._follow_slopes(cloud, n - SCOUTS, rng)
-        if len(self.modes) > before:
-            self.elsewhere = hills_of(self.modes, DOF)
+        """Look for further modes by slopes; whether ln J seems concave. What is new is drawn from by the first look too."""
+        before = len(self.scout.modes)
+        is_concave = self.scout.look(cloud, n, rng)
+        if len(self.scout.modes) > before:
+            self.elsewhere = self.scout.hills
             self._note_again(rng)
         self._draw_hills(cloud, rng)
         return is_concave
-
-    def _seems_concave(self) -> bool:
-        return len(self.modes) == 1 and self.slopes.is_concave(self.modes[0].warp)
 
     def _note_again(self, rng: np.random.Generator) -> None:
         """The first look anew, after a later one found what it had missed."""
@@ -270,45 +233,19 @@ class Explorer:
         self.looks = [self.looks[-1], *self.looks[1:-1]]
         self.again = self.meter.evaluations - before
 
-    def _probe(self, cloud: Cloud, rng: np.random.Generator, is_alone: bool) -> None:
-        """An even net over the cores of the hills, and climbs from what stands inside: a spike, or a step up.
-
-        The net is wider where it is alone, that is, where no levels are asked.
-        """
-        d, modes = self.joint.dimension, self.modes[: SIMPLE[0]]
-        if d not in DENSE:
-            return
-        n = (PROBES + is_alone * MORE_PROBES[d]) * self.effort.second
-        radius = min((n / (len(modes) * DENSE[d])) ** (1 / d), WIDEST)
-        slopes = self._slopes(cloud, Cores(modes, radius), n, rng)
-        climber, most = Climber(self.joint, self.meter, *scale_of(cloud)), self.effort.climbs // 3
-        found = starts(self.modes, slopes, most, heights(cloud, identity(d)))
-        self.modes, _ = find_modes(climber, found, 2 * MOST_HILLS, self.modes)
-
-    def _follow_slopes(self, cloud: Cloud, n: int, rng: np.random.Generator) -> None:
-        """Climb from odd slopes at further draws of the prior, for as long as that turns up more modes."""
-        self.slopes = self.slopes.joined(self._slopes(cloud, Prior(self.joint), n, rng))
-        climber = Climber(self.joint, self.meter, *scale_of(cloud))
-        for _ in range(SCOUTINGS):
-            rows, known = self.slopes.odd(self.modes, 2 * self.effort.climbs // 3), len(self.modes)
-            self.modes, _ = find_modes(climber, self.slopes.x[rows], 2 * MOST_HILLS, self.modes)
-            if len(self.modes) == known:
-                break
-
-    def _look_away(self, cloud: Cloud, n: int, rng: np.random.Generator) -> None:
-        """More draws of the prior, and walks from those where the way to every known hill leads down; draws about their ends."""
+    def _scout_without_gradients(self, cloud: Cloud, n: int, rng: np.random.Generator) -> None:
+        """The same for a black box, from the highest point of each hill that is known."""
         hills = self.clouds[0].proposals[-1]
-        if is_floor(cloud) or not isinstance(hills, Warped) or hills.hills.islands() > SIMPLE[0]:
+        if is_floor(cloud) or not isinstance(hills, Warped):
             return
         cloud.grow(Prior(self.joint), max(n - len(cloud), 0), rng)
         seen = self._merged()
-        u, value = hills.warp.inverse(seen.x), seen.log_joint
-        owner = np.argmax(hills.hills.log_parts(np, u), axis=1)
-        tops = [max(np.flatnonzero(owner == m), key=value.__getitem__) for m in np.unique(owner)]
-        rows = np.union1d(np.flatnonzero(seen.is_prior), tops)
-        ends = away(u[rows], value[rows], np.searchsorted(rows, tops), heights(cloud, hills.warp))
-        if len(ends):
-            self.elsewhere = about(ends, hills.warp, DOF)
+        owner = np.argmax(hills.hills.log_parts(np, hills.warp.inverse(seen.x)), axis=1)
+        tops = [max(np.flatnonzero(owner == m), key=seen.log_joint.__getitem__) for m in np.unique(owner)]
+        tops = sorted(tops, key=lambda top: -seen.log_joint[top])[: self.effort.climbs]
+        self.scout.look_without_gradients(cloud, seen.x[tops], seen, rng)
+        if self.scout.are_several:
+            self.elsewhere = self.scout.hills
             self._note_again(rng)
         self._draw_hills(cloud, rng)
 
@@ -322,13 +259,13 @@ class Explorer:
         n = max(self.effort.second, 12 * (self.joint.dimension + 1))  # of which enough stay effective
         is_concave = False
         scouts = self.effort.scouts(self.joint.dimension)
-        if self.modes and not self.is_flat:
+        if self.scout.modes and not self.is_flat:
             is_concave = self._scout(cloud, max(2 * n - BATCH, scouts), rng)
         else:
             cloud.grow(Prior(self.joint), 2 * n, rng)
             self._off_the_floor(cloud, rng)
-        if (not self.joint.is_traceable or self.slopes.is_blind) and not self.effort.is_thrifty:
-            self._look_away(cloud, scouts, rng)
+        if not self.joint.is_traceable and not self.effort.is_thrifty:
+            self._scout_without_gradients(cloud, min(20 * self.joint.dimension**3, scouts), rng)
         if is_concave:
             name, kept = "slopes", True
         elif self.joint.is_traceable:
@@ -410,10 +347,10 @@ class Explorer:
         if self.effort.second or not self.joint.is_traceable:  # of few draws of its prior
             n = max(self.effort.second, BATCH // 2)
             cloud.grow(Prior(self.joint), 2 * n if self.effort.is_thrifty else FAR_DRAWS * n, self.rng(10))
-            if self.modes:
-                self._probe(cloud, self.rng(11), is_alone=True)
-        if len(self.modes) > 1:
-            self.elsewhere = hills_of(self.modes, DOF)
+            if self.scout.modes:
+                self.scout.probe(cloud, self.rng(11), is_alone=True)
+        if len(self.scout.modes) > 1:
+            self.elsewhere = self.scout.hills
             self._draw_hills(cloud, self.rng(12))
         if self.elsewhere is not None or not _is_exact(cloud, self.warps[0]):
             return None

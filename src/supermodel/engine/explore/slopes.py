@@ -14,7 +14,7 @@ import numpy as np
 from supermodel.embedding.warp import Warp
 from supermodel.engine.explore.climb import Mode
 
-ODD = 0.3  # cosine between a slope and the way to a summit, below which that summit does not explain it
+ODD = 0.3  # likeness below which a summit does not explain a slope
 HOME = 3.0  # standard deviations of a hill within which its slopes are its own
 ROUNDING = 1e-7  # of a product of slope and distance
 
@@ -37,11 +37,6 @@ class Slopes(NamedTuple):
     def is_known(self) -> np.ndarray:
         return np.isfinite(self.log_joint) & np.all(np.isfinite(self.gradient), axis=1)
 
-    @property
-    def is_blind(self) -> bool:
-        """Whether there are points whose gradient is no number though ln J is: no climb starts there."""
-        return bool(np.any(np.isfinite(self.log_joint) & ~self.is_known))
-
     def is_concave(self, warp: Warp) -> bool:
         """Whether no two slopes contradict a concave ln J; in the coordinates of a warp, whose numbers are of order 1."""
         if not np.all(self.is_known):
@@ -52,14 +47,21 @@ class Slopes(NamedTuple):
         rise = own[:, None] + own[None] - product - product.T
         return bool(np.all(rise <= ROUNDING * (size + size.T + np.diagonal(size)[:, None] + np.diagonal(size)[None])))
 
-    def odd(self, modes: list[Mode], most: int) -> np.ndarray:
-        """Rows of the slopes that point to none of the modes, those that point away from all the most first."""
-        explained = np.full(len(self.x), -1.0)
-        for mode in modes:
-            u, g = mode.warp.inverse(self.x), self.gradient @ np.asarray(mode.warp.factor)
-            far = np.linalg.norm(u, axis=1)
-            with np.errstate(divide="ignore", invalid="ignore"):
-                cosine = -np.sum(u * g, axis=1) / (far * np.linalg.norm(g, axis=1))
-            explained = np.maximum(explained, np.where((far < HOME) | np.isnan(cosine), 1.0, cosine))
-        rows = np.flatnonzero(self.is_known & (explained < ODD))
-        return rows[np.argsort(explained[rows], kind="stable")][:most]
+
+def likeness(modes: list[Mode], slopes: Slopes) -> np.ndarray:
+    r"""How well the best of the modes explains each slope: 1 on a hill, or on the far slope of a normal law; 0 where it leads away.
+
+    With $u$ the way from a summit of height $\ln \hat J$ in the metric of its hill, a normal law has $g = -u$ and
+    $-g \cdot u = 2 (\ln \hat J - \ln J)$. So the cosine between $g$ and $-u$ is taken, times the ratio of the two sides or its
+    inverse, whichever is below 1. In the basin of another mode, $r$ from it and $R$ from this one, that is at most $r / R$: small
+    if that mode is narrow.
+    """
+    most = np.zeros(len(slopes.x))
+    for mode in modes:
+        u, g = mode.warp.inverse(slopes.x), slopes.gradient @ np.asarray(mode.warp.factor)
+        far, rise, drop = np.linalg.norm(u, axis=1), -np.sum(u * g, axis=1), mode.log_joint - slopes.log_joint
+        with np.errstate(divide="ignore", invalid="ignore"):
+            cosine, ratio = rise / (far * np.linalg.norm(g, axis=1)), rise / (2 * drop)
+            like = np.where((rise > 0) & (drop > 0), cosine * np.minimum(ratio, 1 / ratio), 0.0)
+        most = np.maximum(most, np.where((far < HOME) | np.isnan(like), 1.0, like))
+    return most

@@ -16,7 +16,7 @@ from supermodel.embedding.warp import Warp
 from supermodel.engine.explore.cloud import Cloud, Warped
 
 OUTLIERS, OTHERS = 4, 2  # walkers that start at points which stand out, and at others
-STEPS, FURTHER = 10, 40  # of a walk; of one that began where another summit is near
+STEPS = 10  # of a walk
 LEAST_TRIALS, TRIALS = 3, 8  # lengths of a step that are tried; while none leads up
 SMALL = 0.03  # widths of the hill: the difference that a gradient is taken by
 LONGEST = 30.0  # times a Newton step
@@ -28,9 +28,6 @@ BETWEEN = np.array([1.5, 1.5, 1.75, 2.25, 2.75, 3.0])  # and how much of it each
 BESIDE = 0.1  # share of the mass on a line beyond the hill that is no tail any more (of a normal law's: 0.024)
 WAY = np.array([1.0, 0.8, 0.6, 0.4, 0.2])  # of the way from an end to the summit, where a valley is looked for
 DIP = 0.1  # nats: the least valley
-HUNDREDTH = 0.01  # of the way to a summit
-SUSPECTS, AWAY = 48, 8  # points from which the way to the nearest summit falls that are looked at further, and walkers
-ROUNDS = 4  # of walks, for as long as they end at summits that are new
 SCALES = 12  # halvings of a suspect's distance from the summit at which its surroundings are drawn from
 ABOUT = 48  # draws about all suspects
 
@@ -88,39 +85,6 @@ def _is_beyond_valley(ends: np.ndarray, summits: np.ndarray, tops: np.ndarray, h
     return np.any(np.diff(np.append(between, tops[:, None], axis=1), axis=1) < -DIP, axis=1)
 
 
-def away(u: np.ndarray, value: np.ndarray, first: np.ndarray, height: Callable) -> np.ndarray:
-    r"""All summits, if there are several: where the straight way to the highest point leads down, another one is near.
-
-    One call a point tells: $[\ln J(x + h (s - x)) - \ln J(x)] / h$ is above $\ln J(s) - \ln J(x)$ where $\ln J$ is concave, and
-    above 0 where the point sees the summit $s$, the highest of all points. Those in the rows `first` walk first.
-    """
-    best = int(np.argmax(value))
-    summits, tops = u[[best]], value[[best]]
-    rows = np.flatnonzero(np.isfinite(value))
-    fall = _rise(u[rows], value[rows], summits[0], tops[0], height)
-    falls = rows[np.argsort(fall, kind="stable")][: np.sum(fall < 0)]
-    rows = np.concatenate([falls[np.isin(falls, first)], falls[~np.isin(falls, first)]])[:SUSPECTS]
-    for _ in range(ROUNDS):
-        at, found = walk(u[rows[:AWAY]], value[rows[:AWAY]], height, FURTHER)
-        rows = rows[AWAY:]
-        for i in np.argsort(-found, kind="stable"):
-            near = int(np.argmin(np.linalg.norm(summits - at[i], axis=1)))
-            is_low = found[i] < tops[0] - NOTHING - u.shape[1]
-            if is_low or not _is_beyond_valley(at[[i]], summits[[near]], tops[[near]], height)[0]:
-                continue
-            summits, tops = np.append(summits, at[[i]], axis=0), np.append(tops, found[i])
-            rows = rows[_rise(u[rows], value[rows], at[i], found[i], height) < 0] if len(rows) else rows
-        if not len(rows):
-            break
-    return summits if len(summits) > 1 else summits[:0]
-
-
-def _rise(u: np.ndarray, value: np.ndarray, summit: np.ndarray, top: np.ndarray, height: Callable) -> np.ndarray:
-    """Of ln J on the first hundredth of the way to a summit, in units of what it would be were it all the same."""
-    rise = (height(u + HUNDREDTH * (summit - u)) - value) / HUNDREDTH
-    return rise / np.maximum(np.abs(top - value), 1.0)
-
-
 def shoulders(warp: Warp, height: Callable, summit: float) -> np.ndarray:
     r"""Points beyond the reach of the hill, along some parameter, where more than `BESIDE` of the mass on that line seems to be.
 
@@ -142,11 +106,11 @@ def at_home(u: np.ndarray) -> np.ndarray:
     return np.linalg.norm(u, axis=1) < HOME
 
 
-def walk(u: np.ndarray, value: np.ndarray, height: Callable, steps: int = STEPS) -> tuple[np.ndarray, np.ndarray]:
+def walk(u: np.ndarray, value: np.ndarray, height: Callable) -> tuple[np.ndarray, np.ndarray]:
     """Newton steps of all walkers at once, each until it is home or rises no further: where they end, and how high."""
     u, value, d = u.copy(), value.copy(), u.shape[1]
     going = ~at_home(u)
-    for _ in range(steps):
+    for _ in range(STEPS):
         rows = np.flatnonzero(going)
         if not len(rows):
             break

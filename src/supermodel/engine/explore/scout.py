@@ -1,0 +1,153 @@
+"""A scout: draws far and near whose slopes tell of modes that no look has seen.
+
+A mode that is apart is felt only in its own basin, so that is where a draw must fall; but there its slope leads to none of the
+modes that are known, however low it stands. Draws are made of the prior, of the prior drawn inwards to the known modes, and from
+these outwards on all scales: near a wide hill, a narrow one is a far larger part of what there is. With gradients every draw
+tells; without, one call on the way to the summit tells which few draws are worth a gradient by differences.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from supermodel.embedding.reference import joined, one_hill
+from supermodel.embedding.warp import identity
+from supermodel.engine.explore.climb import Climber, Mode, find_modes, hills_of
+from supermodel.engine.explore.cloud import Cloud, Drawn, Prior, Proposal, Warped, effective_size, scale_of
+from supermodel.engine.explore.native import homeward, odd, strange
+from supermodel.engine.explore.probes import Cores, starts
+from supermodel.engine.explore.slopes import Slopes
+from supermodel.engine.explore.walks import heights
+from supermodel.engine.meter import Meter
+from supermodel.engine.policy import BATCH, DOF, MOST_HILLS, SEVERAL, SIMPLE, Effort
+from supermodel.models.joint import Joint
+
+# Probes of a hill that reach to one standard deviation, by the number of parameters: of one, levels see a spike inside a hill;
+# of more than three, nothing does.
+DENSE = {2: 1100, 3: 150}
+WIDEST = 3.0  # standard deviations that probes reach to at most
+PROBES, MORE_PROBES = 10, {2: 38, 3: 0}  # times the draws of a level; where levels are not asked, further ones
+ALONE = 0.1  # of a hill, in effective number, that the others together must count for to be several
+SCOUTS = 1000  # slopes that tell whether ln J is concave
+ROUNDS = 8  # of climbs from odd slopes, for as long as they turn up more modes
+SUSPECTS = 400  # strange points of a black box whose slopes are taken by differences, at most
+MOST_HALVINGS = 6  # of the prior's width, on the way from it to a hill
+HEAVY, WIDER = (
+    1.0,
+    0.5,
+)  # degrees of freedom of draws about a summit: of the latter three in ten are beyond ten widths of a hill, and
+# three of these beyond a hundred, so that all scales up to the prior's get their part
+
+
+class Scout:
+    """The modes of one model that climbs have found, and the slopes that were looked at for more."""
+
+    def __init__(self, joint: Joint, meter: Meter, effort: Effort):
+        self.joint, self.meter, self.effort = joint, meter, effort
+        self.modes: list[Mode] = []  # heaviest first
+        self.slopes = Slopes.none(joint.dimension)
+
+    @property
+    def hills(self) -> Warped:
+        """Hills at the modes."""
+        return hills_of(self.modes, DOF)
+
+    @property
+    def are_several(self) -> bool:
+        """Whether more than one mode holds a part of the mass, as far as is known: then there may be further ones."""
+        return len(self.modes) > 1 and number(self.hills) > 1
+
+    def draw(self, cloud: Cloud, proposal: Proposal, n: int, rng: np.random.Generator) -> Slopes:
+        """Draws of a proposal with gradients."""
+        if n == 0:
+            return Slopes.none(self.joint.dimension)
+        x = proposal.draw(rng, n)
+        log_joint, gradient = self.meter.value_and_gradient(self.joint, x)
+        cloud.add(proposal, x, log_joint - self.joint.space.log_prior_at(x))
+        return Slopes(x, log_joint, gradient)
+
+    def look(self, cloud: Cloud, n: int, rng: np.random.Generator) -> bool:
+        """At `n` draws of the prior first; whether ln J seems concave.
+
+        If no two slopes, far and near, contradict that, there is one mode and no shoulder. If some do, more are drawn.
+        """
+        mode, drawn = self.modes[0], min(n, SCOUTS)
+        self.slopes = self.slopes.joined(self.draw(cloud, self._around(HEAVY), BATCH, rng))
+        self._follow(cloud, Prior(self.joint), drawn, rng)
+        is_concave = len(self.modes) == 1 and self.slopes.is_concave(mode.warp)
+        self.probe(cloud, rng, is_alone=is_concave)
+        is_concave = is_concave and len(self.modes) == 1
+        while not is_concave and drawn < (most := self.effort.scouts(self.joint.dimension, self.are_several)):
+            for proposal in (Prior(self.joint), self._inwards(cloud), self._around()):
+                self._follow(cloud, proposal, min(most - drawn, 3 * SCOUTS) // 3, rng)
+            drawn += 3 * SCOUTS
+        return is_concave
+
+    def look_without_gradients(self, cloud: Cloud, tops: np.ndarray, seen: Cloud, rng: np.random.Generator) -> None:
+        """From the `tops` of known hills, at what all draws of the prior have seen, and at more about the hills, on all scales.
+
+        Where the way to its summit is strange, the slope is taken by differences.
+        """
+        climber = Climber(self.joint, self.meter, *scale_of(cloud))
+        self.modes, _ = find_modes(climber, tops, MOST_HILLS, self.modes)
+        if not self.modes:
+            return
+        x, log_joint = seen.x[seen.is_prior], seen.log_joint[seen.is_prior]
+        if self.joint.dimension > 2 or self.are_several:
+            n = self.effort.first_black * (SEVERAL if self.are_several else 1)
+            cloud.grow(self._inwards(cloud), n // 2, rng)
+            cloud.grow(self._around(), n - n // 2, rng)
+            x, log_joint = np.concatenate([x, cloud.x[-n:]]), np.concatenate([log_joint, cloud.log_joint[-n:]])
+        height = heights(cloud, identity(self.joint.dimension))
+        rows = strange(self.joint.space, x, log_joint, self.modes, height)[:SUSPECTS]
+        if len(rows):
+            self.slopes = Slopes(x[rows], *self.meter.value_and_gradient(self.joint, x[rows]))
+            self._climb_odd(cloud)
+
+    def probe(self, cloud: Cloud, rng: np.random.Generator, is_alone: bool) -> None:
+        """An even net over the cores of the hills, and climbs from what stands inside: a spike, or a step up.
+
+        The net is wider where it is alone, that is, where no levels are asked.
+        """
+        d, modes = self.joint.dimension, self.modes[: SIMPLE[0]]
+        if d not in DENSE:
+            return
+        n = (PROBES + is_alone * MORE_PROBES[d]) * self.effort.second
+        radius = min((n / (len(modes) * DENSE[d])) ** (1 / d), WIDEST)
+        slopes = self.draw(cloud, Cores(modes, radius), n, rng)
+        climber, most = Climber(self.joint, self.meter, *scale_of(cloud)), self.effort.climbs // 3
+        found = starts(self.modes, slopes, most, heights(cloud, identity(d)))
+        self.modes, _ = find_modes(climber, found, 2 * MOST_HILLS, self.modes)
+
+    def _around(self, dof: float = WIDER) -> Warped:
+        """From the heaviest modes outwards, on all scales from their hills' to the prior's."""
+        heavy = [(1.0, one_hill(m.point, np.asarray(m.warp.factor), dof)) for m in self.modes[: SIMPLE[0]]]
+        return Warped(identity(self.joint.dimension), joined(heavy))
+
+    def _inwards(self, cloud: Cloud) -> Drawn:
+        """The prior drawn towards the heaviest modes, by halves, down to the width of the first."""
+        width = np.max(np.linalg.norm(np.asarray(self.modes[0].warp.factor), axis=1) / scale_of(cloud)[1])
+        halvings = np.clip(np.ceil(-np.log2(width)), 1, MOST_HALVINGS)
+        centres = np.stack([mode.point for mode in self.modes[: SIMPLE[0]]])
+        return Drawn(self.joint, centres, 0.5 ** np.arange(1.0, halvings + 1))
+
+    def _follow(self, cloud: Cloud, proposal: Proposal, n: int, rng: np.random.Generator) -> None:
+        """Further draws, and climbs from odd slopes."""
+        self.slopes = self.slopes.joined(self.draw(cloud, proposal, n, rng))
+        self._climb_odd(cloud)
+
+    def _climb_odd(self, cloud: Cloud) -> None:
+        """Climb from the slopes that no known mode explains, for as long as that turns up more modes."""
+        climber = Climber(self.joint, self.meter, *scale_of(cloud))
+        space, most = self.joint.space, 2 * self.effort.climbs // 3
+        for _ in range(ROUNDS):
+            rows, known = odd(space, self.slopes, self.modes, most), len(self.modes)
+            home = homeward(space, self.modes)
+            self.modes, _ = find_modes(climber, self.slopes.x[rows], 2 * MOST_HILLS, self.modes, home)
+            if len(self.modes) == known:
+                break
+
+
+def number(hills: Warped) -> int:
+    """Of the hills that count, by their masses."""
+    return int(np.ceil(effective_size(hills.hills.log_weights) - ALONE))
