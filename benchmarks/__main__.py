@@ -13,6 +13,7 @@ from pathlib import Path
 
 from benchmarks.calibration import run, summary
 from benchmarks.fire.trial import main as fire
+from benchmarks.mixtures import main as mixtures
 from benchmarks.nonnormal import main as nonnormal
 from benchmarks.peers.run import main as peers
 from benchmarks.scheduler import main as scheduler
@@ -42,7 +43,7 @@ def line(row: Row) -> str:
 
 
 def main(names: list[str]) -> int:
-    apart = {"fire": fire, "nonnormal": nonnormal, "survey": survey, "scheduler": scheduler}
+    apart = {"fire": fire, "mixtures": mixtures, "nonnormal": nonnormal, "survey": survey, "scheduler": scheduler}
     if names and names[0] in apart:
         return apart[names[0]](names[1:])
     if names[:1] == ["peers"]:
