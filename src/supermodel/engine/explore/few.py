@@ -45,9 +45,9 @@ from supermodel.engine.whiten import by_scores, spread
 from supermodel.models.joint import Joint
 
 CROWDED = 10.0  # widths of a cloud's highest points within which its posterior is
-FAR_DRAWS = (
-    12  # times the draws of a level that must be normal to rounding as well, before a posterior is taken for that
-)
+# Times the draws of a level that must be normal to rounding as well, before a posterior is taken for that: of up to four
+# parameters, and of more, where a mode apart is a smaller part of the prior.
+FAR_DRAWS = (12, 48)
 SLACK = 0.03  # nats: the least error that a look claims
 
 
@@ -345,8 +345,11 @@ class Explorer:
         if not self.warps or not _is_exact(cloud, self.warps[0]):
             return None
         if self.effort.second or not self.joint.is_traceable:  # of few draws of its prior
-            n = max(self.effort.second, BATCH // 2)
-            cloud.grow(Prior(self.joint), 2 * n if self.effort.is_thrifty else FAR_DRAWS * n, self.rng(10))
+            n, rng = max(self.effort.second, BATCH // 2), self.rng(10)
+            wide = [Prior(self.joint)] + ([self.scout.inwards(cloud)] if self.scout.modes else [])
+            far = 2 if self.effort.is_thrifty else FAR_DRAWS[self.joint.dimension > 4]
+            for proposal in wide:
+                cloud.grow(proposal, far * n // len(wide), rng)
             if self.scout.modes:
                 self.scout.probe(cloud, self.rng(11), is_alone=True)
         if len(self.scout.modes) > 1:

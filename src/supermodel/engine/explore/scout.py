@@ -78,7 +78,7 @@ class Scout:
         self.probe(cloud, rng, is_alone=is_concave)
         is_concave = is_concave and len(self.modes) == 1
         while not is_concave and drawn < (most := self.effort.scouts(self.joint.dimension, self.are_several)):
-            for proposal in (Prior(self.joint), self._inwards(cloud), self._around()):
+            for proposal in (Prior(self.joint), self.inwards(cloud), self._around()):
                 self._follow(cloud, proposal, min(most - drawn, 3 * SCOUTS) // 3, rng)
             drawn += 3 * SCOUTS
         return is_concave
@@ -95,7 +95,7 @@ class Scout:
         x, log_joint = seen.x[seen.is_prior], seen.log_joint[seen.is_prior]
         if self.joint.dimension > 2 or self.are_several:
             n = self.effort.first_black * (SEVERAL if self.are_several else 1)
-            cloud.grow(self._inwards(cloud), n // 2, rng)
+            cloud.grow(self.inwards(cloud), n // 2, rng)
             cloud.grow(self._around(), n - n // 2, rng)
             x, log_joint = np.concatenate([x, cloud.x[-n:]]), np.concatenate([log_joint, cloud.log_joint[-n:]])
         height = heights(cloud, identity(self.joint.dimension))
@@ -124,7 +124,7 @@ class Scout:
         heavy = [(1.0, one_hill(m.point, np.asarray(m.warp.factor), dof)) for m in self.modes[: SIMPLE[0]]]
         return Warped(identity(self.joint.dimension), joined(heavy))
 
-    def _inwards(self, cloud: Cloud) -> Drawn:
+    def inwards(self, cloud: Cloud) -> Drawn:
         """The prior drawn towards the heaviest modes, by halves, down to the width of the first."""
         width = np.max(np.linalg.norm(np.asarray(self.modes[0].warp.factor), axis=1) / scale_of(cloud)[1])
         halvings = np.clip(np.ceil(-np.log2(width)), 1, MOST_HALVINGS)
