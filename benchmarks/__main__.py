@@ -15,6 +15,7 @@ from benchmarks.calibration import run, summary
 from benchmarks.fire.trial import main as fire
 from benchmarks.nonnormal import main as nonnormal
 from benchmarks.peers.run import main as peers
+from benchmarks.published import main as published
 from benchmarks.scheduler import main as scheduler
 from benchmarks.several_modes import several_modes
 from benchmarks.survey import main as survey
@@ -42,7 +43,7 @@ def line(row: Row) -> str:
 
 
 def main(names: list[str]) -> int:
-    apart = {"fire": fire, "nonnormal": nonnormal, "survey": survey, "scheduler": scheduler}
+    apart = {"fire": fire, "nonnormal": nonnormal, "published": published, "survey": survey, "scheduler": scheduler}
     if names and names[0] in apart:
         return apart[names[0]](names[1:])
     if names[:1] == ["peers"]:
