@@ -16,6 +16,7 @@ from benchmarks.fire.trial import main as fire
 from benchmarks.mixtures import main as mixtures
 from benchmarks.nonnormal import main as nonnormal
 from benchmarks.peers.run import main as peers
+from benchmarks.published import main as published
 from benchmarks.scheduler import main as scheduler
 from benchmarks.several_modes import several_modes
 from benchmarks.survey import main as survey
@@ -43,7 +44,10 @@ def line(row: Row) -> str:
 
 
 def main(names: list[str]) -> int:
-    apart = {"fire": fire, "mixtures": mixtures, "nonnormal": nonnormal, "survey": survey, "scheduler": scheduler}
+    apart = {
+        "fire": fire, "mixtures": mixtures, "nonnormal": nonnormal, "published": published, "survey": survey,
+        "scheduler": scheduler,
+    }  # fmt: skip
     if names and names[0] in apart:
         return apart[names[0]](names[1:])
     if names[:1] == ["peers"]:

@@ -14,7 +14,7 @@ import numpy as np
 
 from supermodel.embedding.combine import rung_given, weighted
 from supermodel.embedding.reference import Reference, stretches
-from supermodel.engine.policy import BOLD, JITTER, LEAPFROGS, QUARTER_TURN
+from supermodel.engine.policy import BOLD, FIRST_BLOCKS, JITTER, JUMP_BLOCKS, LEAPFROGS, QUARTER_TURN
 
 
 class State(NamedTuple):
@@ -139,6 +139,7 @@ class Kernel(NamedTuple):
     first_step: Callable[[int], float]  # of the dimension
     needs_gradients: bool = False
     aim: float | None = None  # the acceptance that warm-up steers the step towards; None: the step stays
+    first_blocks: int = FIRST_BLOCKS  # before the first estimate
 
     def evaluations(self, tuning: Tuning) -> int:
         """Evaluations of a model per chain and step."""
@@ -153,7 +154,7 @@ KERNELS = {
     kernel.name: kernel
     for kernel in (
         Kernel("crank_nicolson", crank_nicolson, lambda d: 0.3),
-        Kernel("reference_jumps", reference_jumps, lambda d: 1.2 * max(d, 1) ** -0.5),
+        Kernel("reference_jumps", reference_jumps, lambda d: 1.2 * max(d, 1) ** -0.5, first_blocks=JUMP_BLOCKS),
         Kernel("hamiltonian", hamiltonian, lambda d: 0.9 * max(d, 1) ** -0.25, needs_gradients=True, aim=0.8),
     )
 }

@@ -260,6 +260,8 @@ class Run:
         # The pilots' draws give the balance of a few rungs.
         known = gap.length < (DEAR_PATH if self._spares(edge) else SHORT_PATH)
         rounds = 0 if known else min(3 + int(np.ceil(gap.length / 4)), MOST_ROUNDS)
+        if kernel.first_blocks > FIRST_BLOCKS:  # jumps: one block forgets the starts, another balances a few rungs
+            rounds = min(rounds, 1 + int(np.ceil(gap.length)))
         # No more than a third of what is left of the budget: the draws that count need the rest.
         each = STEPS * edge.cost_of_a_step(tuning)
         for _ in range(int(np.clip(self.meter.room // (3 * len(self.pilots) * each), min(1, rounds), rounds))):
@@ -304,9 +306,10 @@ class Run:
         for i, arm in enumerate(fresh):
             # Blocks before the first estimate; an edge that no Bayes factor rests on gets the least. Where the budget is
             # short, every edge gets its part of it: an answer needs them all.
-            blocks = LEAST_BLOCKS if arm.gap.length < 0.1 or not self.matters(arm) else FIRST_BLOCKS
-            if self._spares(arm.edge) and arm.gap.length < SHORT_PATH:
-                blocks = 1  # of dear calls no more than the error asks for
+            least = arm.gap.length < 0.1 or not self.matters(arm)
+            blocks = LEAST_BLOCKS if least else arm.edge.kernel.first_blocks
+            if self._spares(arm.edge):  # of dear calls no more than the error asks for
+                blocks = 1 if arm.gap.length < SHORT_PATH else min(blocks, FIRST_BLOCKS)
             self._add(arm, blocks, self.meter.room // ((len(fresh) - i) * arm.edge.cost_of_a_step(arm.tuning)))
         while not self.ended:
             self._keep()

@@ -13,6 +13,7 @@ from scipy import fft
 from scipy.special import logsumexp
 
 WINDOW = 5.0  # Sokal's: sum the autocorrelation up to the first lag beyond WINDOW times tau
+FEW_CHAINS = 4  # below which their spread says nothing
 
 
 def as_chains(x: np.ndarray) -> np.ndarray:
@@ -31,13 +32,18 @@ def autocorrelation(x: np.ndarray) -> np.ndarray:
 
     The common mean matters: chains stuck in different places then look as correlated as they are.
     """
+    covariance = autocovariances(x).mean(axis=0)
+    return covariance / covariance[0]
+
+
+def autocovariances(x: np.ndarray) -> np.ndarray:
+    r"""$c_t$ of lags 0, 1, ... of each chain about the mean of all, in units of the largest deviation: (chains, draws)."""
     x = as_chains(x)
     n = x.shape[1]
     size = fft.next_fast_len(2 * n, real=True)  # padded: no lag wraps around
     centred = x - x.mean()
     spectrum = np.abs(fft.rfft(centred / np.abs(centred).max(), size, axis=1)) ** 2
-    covariance = fft.irfft(spectrum.mean(axis=0), size)[:n]
-    return covariance / covariance[0]
+    return fft.irfft(spectrum, size, axis=1)[:, :n] / n
 
 
 def autocorrelation_time(x: np.ndarray) -> float:
@@ -68,15 +74,15 @@ def capped_time(x: np.ndarray) -> float:
 
 
 def standard_error(x: np.ndarray) -> float:
-    r"""Standard error of the mean of x.
+    r"""$s \sqrt{1 + v}$, with $s^2$ the variance of the mean of x and v its own relative variance.
 
-    Two estimates of it: $\sigma \sqrt{\tau / N}$, precise but low where chains are short, and the spread of the chains'
-    means, true but noisy. Their variances are averaged 2 : 1 (of fewer than four chains the first alone is taken),
+    Two estimates of $s^2$: $\sigma^2 \tau / N$, precise but low where chains are short, and the spread of the chains'
+    means, true but noisy. They are averaged 2 : 1 (of fewer than four chains the first alone is taken),
     unless the chains stand apart more than chance allows (99.9% point): then their spread alone counts. Infinite for
     one draw, or where a value is infinite.
 
-    The first variance is itself uncertain, by a relative variance of about $v = 2 (2M + 1) / N$ with the window M
-    (Sokal), and the mean of $z^2$ is larger than 1 by as much: it is multiplied by $1 + v$.
+    A variance that is itself estimated makes the mean of $z^2$ equal to $\mathrm{E}[\sigma^2 / s^2] \approx 1 + v$, hence the
+    factor; see `_unsure` for v.
     """
     x = as_chains(x)
     if not np.all(np.isfinite(x)):
@@ -85,14 +91,40 @@ def standard_error(x: np.ndarray) -> float:
         return math.inf
     chains = len(x)
     tau = capped_time(x)
-    unsure = 2 * (2 * WINDOW * max(tau, 2.0) + 1) / x.size
-    within = float(np.sqrt(x.var() * tau / x.size * (1 + unsure)))
+    within = float(x.var() * tau / x.size)
     if chains == 1:
-        return within
-    between = float(x.mean(axis=1).std(ddof=1) / np.sqrt(chains))
-    if between > within * np.sqrt(_chi2_999(chains - 1)):
-        return between
-    return within if chains < 4 else float(np.sqrt((2 * within**2 + between**2) / 3))
+        return math.sqrt(within * (1 + _normal_unsure(x, tau)))
+    between = float(x.mean(axis=1).var(ddof=1) / chains)
+    if between > within * (1 + _normal_unsure(x, tau)) * _chi2_999(chains - 1):
+        return math.sqrt(between)
+    if chains < FEW_CHAINS:
+        return math.sqrt(within * (1 + _normal_unsure(x, tau)))
+    return math.sqrt((2 * within + between) / 3 * (1 + _unsure(x, tau)))
+
+
+def _normal_unsure(x: np.ndarray, tau: float) -> float:
+    r"""$2 (2M + 1) / N$ with the window M: the relative variance of $\sigma^2 \tau / N$ of a normal series (Sokal)."""
+    return 2 * (2 * WINDOW * max(tau, 2.0) + 1) / x.size
+
+
+def _unsure(x: np.ndarray, tau: float) -> float:
+    r"""$v = \mathrm{Var}_c[T_c] / (C\, \bar T^2)$: the relative variance of $s^2 = \bar T / N$ by its parts from the C chains.
+
+    $T_c = \frac23 \sum_{|t| \le M} c_t + \frac13 \frac{C}{C - 1} n\, \bar x_c^2$, from each chain's autocovariances $c_t$ and mean
+    about the common one. Chains are independent, so this holds for series that are far from normal, where
+    `_normal_unsure` is too small: one that sticks now and then owes much of its variance to few events.
+    """
+    chains, n = x.shape
+    centred = x - x.mean()
+    if is_constant(x):
+        return 0.0
+    scale = np.abs(centred).max()
+    window = int(min(np.ceil(WINDOW * max(tau, 2.0)), n - 1))
+    covariances = autocovariances(x)[:, : window + 1]
+    apart = n * chains / (chains - 1) * (centred.mean(axis=1) / scale) ** 2
+    parts = (2 * (2 * covariances.sum(axis=1) - covariances[:, 0]) + apart) / 3
+    mean = (2 * (centred / scale).var() * tau + apart.mean()) / 3  # as `standard_error` has it, with tau at least 1
+    return float(parts.var(ddof=1) / (chains * mean**2))
 
 
 def _chi2_999(dof: int) -> float:
