@@ -124,14 +124,20 @@ class Meter:
         """ln J and its gradient at many points; of a black box, and where a gradient is no number, by differences (d + 1 calls)."""
         if not joint.is_traceable:
             return self._by_differences(joint, points)
-        self.check(len(points))
-        parts = [joint.value_and_gradient_at(p) for p in _filled(points)]
-        self.count(len(points), len(points))
-        value, gradient = (np.array(np.concatenate(column)[: len(points)]) for column in zip(*parts, strict=True))
+        parts = [self._gradients(joint, points[i : i + BATCH]) for i in range(0, len(points), BATCH)]
+        value, gradient = (np.concatenate(column) for column in zip(*parts, strict=True))
         blind = np.flatnonzero(np.isfinite(value) & ~np.all(np.isfinite(gradient), axis=1))
         if len(blind):
             gradient[blind] = self._by_differences(joint, points[blind])[1]
         return joint.admitted(points, value), gradient
+
+    def _gradients(self, joint: Joint, points: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Of a traced model, one batch, which is not begun without the budget for it."""
+        self.check(len(points))
+        parts = [joint.value_and_gradient_at(p) for p in _filled(points)]
+        self.count(len(points), len(points))
+        value, gradient = (np.array(np.concatenate(column)[: len(points)]) for column in zip(*parts, strict=True))
+        return value, gradient
 
     def _by_differences(self, joint: Joint, points: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         n, d = points.shape
