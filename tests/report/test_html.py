@@ -15,7 +15,8 @@ from made_result import made_result
 from supermodel.errors import StorageError
 from supermodel.estimation.estimate import Evidences
 from supermodel.report import plots
-from supermodel.report.html import page, svg
+from supermodel.report.html import page
+from supermodel.report.svg import svg
 from supermodel.verdict.verdict import Reason, Verdict
 
 NASTY = '<b>&"x'
