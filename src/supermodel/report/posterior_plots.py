@@ -1,4 +1,4 @@
-"""Pictures of posteriors: one parameter averaged over models, corners."""
+"""One parameter averaged over models."""
 
 from __future__ import annotations
 
@@ -8,11 +8,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from matplotlib.axes import Axes
 
-from supermodel.errors import SupermodelError
 from supermodel.report.labels import set_labels
 from supermodel.report.numbers import mean_and_sd, probability
 from supermodel.report.style import INK, arrow, colour, dashes, plot, shortened, spread, stamp
-from supermodel.report.tables import scalar_label, scalar_values, scalars, weighted_quantiles
+from supermodel.report.tables import scalar_label, scalar_values, weighted_quantiles
 
 if TYPE_CHECKING:
     from supermodel.results.averaging import Averaged
@@ -147,81 +146,3 @@ def _spikes(
         room = (value - left if value < highest else right - value) / (right - left)
         labels.append((value, tip, said, shade, "right" if (value < highest) == (room > ROOM) else "left"))
     return labels
-
-
-@plot(5.2, 5.0)
-def corner(
-    result: Comparison, model: str | None = None, parameters: list[str] | None = None, most: int = 6, *, ax: Axes
-) -> Axes:
-    """One- and two-dimensional marginals of a model's posterior, inside the given Axes; contours hold 39% and 86%."""
-    name = result.best if model is None else model
-    post = result.posterior(name)
-    for parameter in parameters or ():
-        post.draws(parameter)  # refuses a name that does not exist
-    wanted = [(p, i) for p, i in scalars(result.posteriors[name]) if parameters is None or p in parameters]
-    chosen, left = wanted[:most], max(len(wanted) - most, 0)
-    if not chosen:
-        raise SupermodelError(f"model {name!r} has no parameters to plot.")
-    columns = [scalar_values(post, p, i) for p, i in chosen]
-    reaches = [weighted_quantiles(c, post.weights, (0.001, 0.999)) for c in columns]
-    spans = [(lo - 0.08 * (hi - lo), hi + 0.08 * (hi - lo)) for lo, hi in reaches]
-    n, shade = len(chosen), colour(result.names, name)
-    ax.set_axis_off()
-    heading = f"Posterior of {shortened(name)}" + (f"\nfirst {most} of {most + left} numbers" if left else "")
-    ax.annotate(heading, (1.0, 0.99), xycoords="axes fraction", ha="right", va="top", fontweight="bold", fontsize=9.5)
-    gap, inset = 0.04 / n, 0.13
-    size = (1.0 - inset) / n
-    for row in range(n):
-        for col in range(row + 1):
-            box = ax.inset_axes(
-                (inset + col * size + gap, 1.0 - (row + 1) * size + gap, size - 2 * gap, size - 2 * gap)
-            )
-            box.set_xlim(*spans[col])
-            if row == col:
-                grid = np.linspace(*spans[row], 200)
-                curve = smoothed(columns[row], post.weights, grid, result.support(name, chosen[row][0]))
-                box.fill_between(grid, curve, color=shade, alpha=0.25, linewidth=0)
-                box.plot(grid, curve, color=shade, linewidth=1.2)
-                box.set_ylim(0, 1.15 * curve.max())
-                box.set_yticks([])
-                p, i = chosen[row]
-                title = mean_and_sd(float(post.mean(p)[i]), float(post.sd(p)[i]))
-                box.set_title(title, fontsize=7.5, fontweight="normal", loc="center", pad=2)
-            else:
-                box.set_ylim(*spans[row])
-                _cloud(box, columns[col], columns[row], post.weights, shade)
-            box.tick_params(labelsize=6.5, length=2)
-            box.locator_params(axis="x", nbins=3)
-            if row < n - 1:
-                box.set_xticklabels([])
-            else:
-                set_labels(box, x=result.name_of(*chosen[col]), most=12, fontsize=8)
-            if row != col:
-                box.locator_params(axis="y", nbins=3)
-                if col > 0:
-                    box.set_yticklabels([])
-                else:
-                    set_labels(box, y=result.name_of(*chosen[row]), most=12, fontsize=8)
-    stamp(ax, result.verdict.level)
-    return ax
-
-
-def _cloud(box: Axes, x: np.ndarray, y: np.ndarray, weights: np.ndarray, shade: str) -> None:
-    """Draws as faint points under contours of the smoothed density."""
-    rows = np.random.default_rng(0).choice(len(x), min(len(x), 700), p=weights / weights.sum())
-    box.plot(x[rows], y[rows], ".", ms=1.6, color=shade, alpha=0.25, mew=0, rasterized=True)
-    bins = 36
-    (xl, xh), (yl, yh) = box.get_xlim(), box.get_ylim()
-    counts, _, _ = np.histogram2d(x, y, bins=bins, range=((xl, xh), (yl, yh)), weights=weights)
-    size = 1.0 / np.sum((weights / weights.sum()) ** 2)
-    width = max(1.0, bins / 6.0 * size ** (-1 / 6))
-    offsets = np.arange(-int(3 * width) - 1, int(3 * width) + 2)
-    kernel = np.exp(-0.5 * (offsets / width) ** 2)
-    smooth = np.apply_along_axis(lambda r: np.convolve(r, kernel / kernel.sum(), "same"), 0, counts)
-    smooth = np.apply_along_axis(lambda r: np.convolve(r, kernel / kernel.sum(), "same"), 1, smooth)
-    order = np.sort(smooth.ravel())[::-1]
-    held = np.cumsum(order) / order.sum()
-    levels = sorted({float(order[np.searchsorted(held, h)]) for h in (0.393, 0.865)})
-    if len(levels) == 2:
-        centres = [np.linspace(lo, hi, 2 * bins + 1)[1::2] for lo, hi in ((xl, xh), (yl, yh))]
-        box.contour(*centres, smooth.T, levels=levels, colors=[shade], linewidths=(0.9, 1.3))
