@@ -121,7 +121,7 @@ def _parser() -> tuple[argparse.ArgumentParser, Collection[str]]:
     _json_option(sub)
 
     sub = command("reproduce", _reproduce, "run every experiment of the paper")
-    sub.add_argument("--fast", action="store_true", help="smaller versions: some minutes, two once compiled")
+    sub.add_argument("--fast", action="store_true", help="smaller versions: two minutes, one once compiled")
     sub.add_argument(
         "--out", type=Path, default=Path("reproduction"), metavar="DIR", help="folder (default: reproduction)"
     )
