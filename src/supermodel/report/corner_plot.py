@@ -125,7 +125,7 @@ def _density(x: np.ndarray, y: np.ndarray, weights: np.ndarray, panel: Panel) ->
     smooth = reach @ counts @ reach
     order = np.sort(smooth.ravel())[::-1]
     held = np.cumsum(order) / max(order.sum(), 1e-300)
-    return smooth, sorted({float(order[min(np.searchsorted(held, h), len(order) - 1)]) for h in HELD})
+    return smooth, sorted({float(order[np.argmax(held >= h)]) for h in HELD})
 
 
 def _frames(ax: Axes, panels: dict[Any, Panel], n: int, names: list[Tex]) -> None:
@@ -157,9 +157,9 @@ def _frames(ax: Axes, panels: dict[Any, Panel], n: int, names: list[Tex]) -> Non
                   **on_axis(names[row], 12))  # fmt: skip
             _text(ax, (left, top), (0, 1), power, fontsize=SMALL, ha="right", va="bottom")
     ax.add_collection(LineCollection(sides, colors=FAINT, linewidths=0.8, capstyle="projecting"), autolim=False)
-    for places, marker in ((below, TICKDOWN), (beside, TICKLEFT)):
-        if places:
-            x, y = np.transpose(places)
+    for feet, marker in ((below, TICKDOWN), (beside, TICKLEFT)):
+        if feet:
+            x, y = np.transpose(feet)
             ax.plot(x, y, linestyle="none", marker=marker, ms=TICK, mew=0.8, color=INK, clip_on=False)
 
 
@@ -169,9 +169,9 @@ def ticks(low: float, high: float, n: int = 3) -> tuple[np.ndarray, list[str], s
     >>> ticks(-0.3, 4.2)[1:]
     (['0', '2', '4'], '')
     """
-    found = MaxNLocator(n, steps=[1, 2, 2.5, 5, 10]).tick_values(low, high)
+    found = np.asarray(MaxNLocator(n, steps=[1, 2, 2.5, 5, 10]).tick_values(low, high))
     places = found[(found >= low) & (found <= high)]
-    formatter = ScalarFormatter()
+    formatter: Any = ScalarFormatter()
     formatter.create_dummy_axis()
     formatter.axis.set_view_interval(low, high)
     said = formatter.format_ticks(places)

@@ -29,7 +29,8 @@ _VARIABLES |= {colour: f"--c{i}" for i, colour in enumerate(PALETTE)}
 def svg(draw: Callable[..., Any], size: tuple[float, float]) -> Markup:
     """What `draw(ax=...)` draws on a figure of `size` inches."""
     with matplotlib.rc_context(RC):
-        figure = Figure(figsize=size, dpi=POINTS, layout="none")
+        figure = Figure(figsize=size, dpi=POINTS)
+        figure.set_layout_engine("none")
         figure.patch.set_alpha(0.0)
         ax = figure.add_subplot()
         draw(ax=ax)
@@ -44,7 +45,7 @@ def _written(figure: Figure, ax: Axes) -> str:
     dots = matplotlib.rcParams["savefig.dpi"]
     nothing = dict.fromkeys(("Date", "Creator", "Format", "Type"))
     vectors = RendererSVG(POINTS * width, POINTS * height, buffer, image_dpi=dots, metadata=nothing)
-    renderer = MixedModeRenderer(figure, width, height, dots, vectors)
+    renderer: Any = MixedModeRenderer(figure, width, height, dots, vectors)
     _fill(figure, ax, renderer)
     figure.draw(renderer)
     renderer.finalize()
@@ -54,6 +55,8 @@ def _written(figure: Figure, ax: Axes) -> str:
 def _fill(figure: Figure, ax: Axes, renderer: Any) -> None:
     """Let the axes, with what stands around them, fill the figure."""
     inner, outer = ax.get_window_extent(), ax.get_tightbbox(renderer, for_layout_only=True)
+    if outer is None:  # nothing is drawn
+        return
     width, height = figure.bbox.size
     left, bottom = inner.x0 - outer.x0 + PAD, inner.y0 - outer.y0 + PAD
     right, top = outer.x1 - inner.x1 + PAD, outer.y1 - inner.y1 + PAD
