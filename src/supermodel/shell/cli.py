@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from supermodel.results.comparison import Comparison
 
 BAD_INPUT, INTERRUPTED = 2, 130
-# Of BLAS, which reads them when NumPy is loaded: over small arrays threads that wait for each other took half of all time.
+# Of BLAS, which reads them when NumPy is loaded: on a busy machine threads that wait for each other took half of all time.
 ONE_THREAD = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
 FILES = (
     "TOML (data, noise, formulas and priors; never run as code) or Python (defines `models` and perhaps `data`; "
