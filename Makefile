@@ -49,7 +49,7 @@ bench: $(VENV)/.bench          ## the benchmarks
 bench-peers: .venv-peers/.peers ## beside every peer, for hours, in a .venv of its own; make bench-peers ARGS=--short for ten minutes
 	.venv-peers/bin/python -m benchmarks peers $(ARGS)
 
-reproduce: $(VENV)/.nested     ## every experiment of the paper; make reproduce ARGS=--fast for some minutes
+reproduce: $(VENV)/.nested     ## every experiment of the paper; make reproduce ARGS=--fast for two minutes
 	$(BIN)/supermodel reproduce $(ARGS)
 
 clean:                         ## remove all that the targets made

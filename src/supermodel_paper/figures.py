@@ -112,12 +112,20 @@ def write_atomically(path: Path, content: bytes | str) -> None:
         part.unlink(missing_ok=True)
 
 
+def _settle(figure: Any) -> None:
+    """Find the layout once: every file would find it anew, and be drawn twice for it."""
+    if figure.get_layout_engine() is not None:
+        figure.draw_without_rendering()
+        figure.set_layout_engine("none")
+
+
 def svg_of(figure: Any, name: str) -> str:
     """The figure as SVG text; `name` keeps the ids of several in one page apart. Same figure, same text."""
     import matplotlib as mpl
 
     buffer = io.StringIO()
     with mpl.rc_context(STYLE | {"svg.hashsalt": name}):
+        _settle(figure)
         figure.savefig(buffer, format="svg", metadata={"Date": None, "Creator": None})
     text = buffer.getvalue()
     return text[text.index("<svg") :]
@@ -129,5 +137,6 @@ def png_of(figure: Any, dpi: int = 150) -> bytes:
 
     buffer = io.BytesIO()
     with mpl.rc_context(STYLE):
+        _settle(figure)
         figure.savefig(buffer, format="png", dpi=dpi, metadata={"Software": None})
     return buffer.getvalue()

@@ -9,7 +9,7 @@ from supermodel.engine import goals
 from supermodel.engine import meter as module
 from supermodel.engine.goals import Goals
 from supermodel.engine.meter import Meter, Spent
-from supermodel.engine.policy import BATCH, PATIENCE
+from supermodel.engine.policy import BATCH, CHAINS, PATIENCE, TOGETHER
 from supermodel.models.joint import Joint
 from supermodel.models.model import Model
 
@@ -31,6 +31,16 @@ def test_gradients_are_counted_and_right(rng):
     assert np.allclose(value, problem.joint.log_joint_at(x))
     assert np.allclose(gradient, -(x - problem.mean) / problem.sd**2)
     assert counter.evaluations == counter.gradients == 21
+
+
+@pytest.mark.parametrize("asked", [CHAINS, BATCH])
+def test_what_is_computed_is_what_is_counted(asked, rng):
+    """Chains and looks ask for whole parts of a program: no copies fill it up, and one shape serves both."""
+    problem, counter, computed = Conjugate(2, traced=True), meter(), []
+    program = problem.joint._compiled
+    problem.joint._compiled = lambda points: computed.append(len(points)) or program(points)
+    counter.likelihood(problem.joint, rng.standard_normal((asked, 2)))
+    assert sum(computed) == counter.evaluations == asked and set(computed) == {TOGETHER}
 
 
 def test_no_batch_is_begun_that_the_budget_does_not_hold(rng):

@@ -14,7 +14,7 @@ import supermodel as sm
 from supermodel.jax_scope import in_float64
 from supermodel.models import many_points
 from supermodel.models.joint import Joint
-from supermodel.models.many_points import compiled, over_points
+from supermodel.models.many_points import compiled, in_parts, over_points
 
 N = 500
 rng = np.random.default_rng(0)
@@ -55,6 +55,20 @@ def test_parts_and_data_outside_give_the_same_numbers(tight):
     value, gradient = large.value_and_gradient_at(POINTS[:16])
     np.testing.assert_allclose(value, exact[:16] + large.space.log_prior_at(POINTS[:16]), rtol=0, atol=rounding)
     np.testing.assert_allclose(gradient, slope[:16], rtol=0, atol=rounding)
+
+
+@pytest.mark.parametrize("n", [1, 15, 16, 17, 64])
+def test_a_program_is_given_one_shape_whatever_is_asked(n):
+    shapes = []
+
+    def program(points):
+        shapes.append(points.shape)
+        return points.sum(axis=1), points
+
+    total, same = in_parts(program, POINTS[:n], 16)
+    assert set(shapes) == {(16, 3)} and len(shapes) == -(-n // 16)
+    np.testing.assert_array_equal(same, POINTS[:n])
+    np.testing.assert_array_equal(total, POINTS[:n].sum(axis=1))
 
 
 def test_the_evidence_of_a_large_model_is_that_of_a_small_one(tight):

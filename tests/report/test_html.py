@@ -2,6 +2,7 @@
 
 import dataclasses
 import html
+import io
 import json
 import re
 import shutil
@@ -10,12 +11,15 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from matplotlib.backends.backend_svg import RendererSVG
+from matplotlib.figure import Figure
 
 from made_result import made_result
 from supermodel.errors import StorageError
 from supermodel.estimation.estimate import Evidences
 from supermodel.report import plots
-from supermodel.report.html import page, svg
+from supermodel.report.html import page
+from supermodel.report.svg import PAD, _fill, svg
 from supermodel.verdict.verdict import Reason, Verdict
 
 NASTY = '<b>&"x'
@@ -85,6 +89,18 @@ def test_ids_are_unique_and_references_lead_somewhere(report):
 def test_the_same_figure_gives_the_same_bytes(result):
     drawn = [svg(lambda ax: plots.crossings(result, 1, ax=ax), (5.0, 3.0)) for _ in range(2)]
     assert drawn[0] == drawn[1] and "var(--c" in drawn[0]
+
+
+def test_a_figure_is_filled_and_nothing_is_cut():
+    """Titles, labels and numbers around the axes reach the edges but for the margin."""
+    figure = Figure(figsize=(5.0, 3.0), dpi=72, layout="none")
+    ax = figure.add_subplot()
+    ax.plot([0, 1], [-12345.6, 12345.6])
+    ax.set(title="a title", xlabel="x", ylabel="a label\nof two lines")
+    renderer = RendererSVG(360, 216, io.StringIO())
+    _fill(figure, ax, renderer)
+    seen = ax.get_tightbbox(renderer)
+    np.testing.assert_allclose(seen.extents, [PAD, PAD, 360 - PAD, 216 - PAD], atol=0.01)
 
 
 def test_a_failed_run_shouts_and_what_a_file_lacks_is_said():

@@ -1,6 +1,7 @@
 """Every plot takes and returns an Axes, names what it shows, and cannot hide a bad verdict."""
 
 import dataclasses
+import itertools
 import math
 import re
 from pathlib import Path
@@ -14,6 +15,7 @@ from made_result import made_result
 from supermodel.errors import DataError, SupermodelError
 from supermodel.estimation.estimate import Evidences
 from supermodel.report import plots
+from supermodel.report.corner_plot import BINS, HELD, Panel, _density, _panel, ticks
 from supermodel.report.posterior_plots import smoothed
 from supermodel.report.style import end_labels
 from supermodel.results.record import ChainRecord
@@ -189,3 +191,38 @@ def test_the_papers_chain_has_its_plots(is_discrete):
 def test_a_corner_of_a_name_that_does_not_exist_lists_those_that_do():
     with pytest.raises(SupermodelError, match="has no parameter 'z'; its parameters are 'a', 'b'"):
         plots.corner(made_result(0, {"line": "ab"}), "line", ["a", "z"])
+
+
+def test_the_panels_of_a_corner_are_maps_onto_boxes_that_do_not_meet():
+    n, spans = 3, [(0.0, 2.0), (-1.0, 1.0), (5.0, 9.0)]
+    panels = [_panel(row, col, n, spans) for row in range(n) for col in range(row + 1)]
+    for panel in panels:
+        x, y = panel.to(panel.x, panel.y)
+        assert np.all((x >= 0) & (x <= 1) & (y >= 0) & (y <= 1)) and (*x, *y) == pytest.approx(panel.across + panel.up)
+    for a, b in itertools.combinations(panels, 2):
+        assert a.across[1] < b.across[0] or b.across[1] < a.across[0] or a.up[1] < b.up[0] or b.up[1] < a.up[0]
+
+
+def test_ticks_of_a_corner_are_round_and_what_all_lack_is_said():
+    places, said, power = ticks(-0.3, 4.2)
+    assert list(places) == [0, 2, 4] and said == ["0", "2", "4"] and power == ""
+    assert ticks(3.1e-7, 8.9e-7)[2] == "1e−7"
+    assert all(len(number) < 6 for number in ticks(123456.71, 123456.78)[1])
+
+
+def test_contours_of_a_corner_hold_what_they_say():
+    """A normal law of variance 1, smoothed by kernels and bins to 1 + v, is cut where 1 - (1 - held)^(1 + v) of the draws are.
+
+    That share is known to 4.9 of its errors, and to one bin at the contour's edge.
+    """
+    rng = np.random.default_rng(2)
+    x, y = rng.normal(size=(2, 20_000))
+    panel, step = Panel((-5.0, 5.0), (-5.0, 5.0), (0.0, 1.0), (0.0, 1.0)), 10.0 / BINS
+    density, levels = _density(x, y, np.full(len(x), 1 / len(x)), panel)
+    place = tuple(np.clip(((v + 5) / step).astype(int), 0, BINS - 1) for v in (x, y))
+    shares = [np.mean(density[place] >= level) for level in levels]
+    v = (BINS / 6 * len(x) ** (-1 / 6) * step) ** 2 + step**2 / 12
+    wanted = 1 - (1 - np.array(HELD[::-1])) ** (1 + v)
+    error = 4.9 * np.sqrt(wanted * (1 - wanted) / len(x)) + step**2 / (2 * np.pi)
+    assert np.all(np.abs(shares - wanted) < error)
+    assert np.all(np.abs(shares[::-1] - wanted) > error)  # the planted error: the wrong contour

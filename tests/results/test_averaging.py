@@ -10,7 +10,7 @@ from scipy.special import ndtri
 from made_result import exact, made_data, made_result, model
 from supermodel.errors import SupermodelError
 from supermodel.models.model import Model
-from supermodel.results.averaging import band
+from supermodel.results.averaging import PART, band, each_draw
 
 SIGMAS = float(-ndtri(1e-6 / 2))
 MODELS = {"line": "ab", "curve": "abc"}
@@ -127,3 +127,10 @@ def test_weighted_quantiles_of_a_band():
     )  # turns N(0, 1) into N(1, 1) in the first column
     found = band(draws, weights / weights.sum(), (0.5,))
     assert abs(found[0, 0] - 1.0) < 0.2 and abs(found[0, 1]) < 0.2
+
+
+@pytest.mark.parametrize("n", [3, PART, PART + 1, 3 * PART - 7])
+def test_a_function_of_each_draw_is_the_same_in_parts(n):
+    draws = {"a": np.arange(n, dtype=float), "b": np.ones((n, 2))}
+    found = each_draw(lambda v: v["a"] * np.array([1.0, 2.0]) + v["b"], draws, n)
+    np.testing.assert_array_equal(found, np.arange(n)[:, None] * [1.0, 2.0] + 1.0)

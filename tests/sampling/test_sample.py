@@ -2,6 +2,7 @@
 
 import math
 
+import jax
 import numpy as np
 import numpyro.distributions as dist
 import pytest
@@ -204,3 +205,25 @@ def test_chains_start_in_every_model():
     points = starts.starting_points(sm, starts.anneal(sm, rng), -1, rng, 10)
     assert np.all(abs(points[0::2] + 20) < 0.1) and np.all(abs(points[1::2] - 30) < 0.1)
     assert starts.starting_alpha(sm, 4).tolist() == [1.0, 0.0, 1.0, 0.0]
+
+
+def test_supermodels_that_differ_in_tilt_and_data_only_are_one_program(monkeypatch):
+    """JAX's cache of compiled programs goes by their text: neither a tilt nor data are written into it."""
+    texts, jit = [], jax.jit
+
+    def spied(function, **options):
+        program = jit(function, **options)
+
+        def call(*arguments):
+            texts[-1].append(program.lower(*arguments).as_text())
+            return program(*arguments)
+
+        return call
+
+    for tilt, data in ((0.0, DATA), (2.5, {**DATA, "y": DATA["y"] + 0.1})):
+        texts.append([])
+        pair = Supermodel(supermodel().models, data=data, tilt=(tilt, 0.0))
+        monkeypatch.setattr(jax, "jit", spied)
+        sample(pair, seed=1, chains=4, draws=4, thin=1, warmup=8)
+        monkeypatch.setattr(jax, "jit", jit)
+    assert len(texts[0]) > 1 and texts[0] == texts[1]

@@ -1,13 +1,14 @@
 """The command line: exit codes, messages without tracebacks, JSON for machines, tables for people."""
 
 import json
+import os
 from importlib import resources
 
 import pytest
 
 import supermodel
 from made_result import made_result
-from supermodel.shell.cli import main
+from supermodel.shell.cli import ONE_THREAD, main
 from supermodel.verdict.verdict import Reason, Verdict
 
 SINE = str(resources.files("supermodel") / "data" / "sine.toml")
@@ -201,3 +202,12 @@ def test_the_help_says_what_is_run_as_code(command, capsys):
     assert main([command, "--help"]) == 0
     shown = " ".join(capsys.readouterr().out.split())
     assert "never run as code" in shown and "it is run, with all that you may do" in shown and "--data-root" in shown
+
+
+def test_reproduce_asks_for_one_thread_of_blas_unless_told_otherwise(tmp_path, monkeypatch):
+    for name in ONE_THREAD:
+        monkeypatch.setenv(name, "2")
+    monkeypatch.delenv("OPENBLAS_NUM_THREADS")
+    monkeypatch.setattr("supermodel_paper.reproduce.main", lambda fast, out: 0)
+    assert main(["reproduce", "--fast", "--out", str(tmp_path)]) == 0
+    assert [os.environ[name] for name in ONE_THREAD] == ["2", "1", "2"]

@@ -15,7 +15,7 @@ from supermodel.embedding.supermodel import Supermodel
 from supermodel.embedding.warp import identity
 from supermodel.engine.kernels import Kernel, Randomness, State, Tuning, randomness
 from supermodel.engine.meter import Meter
-from supermodel.engine.policy import BATCH, PADDING, WIDE, WORTH_COMPILING
+from supermodel.engine.policy import BATCH, PADDING, TOGETHER, WORTH_COMPILING
 from supermodel.jax_scope import in_float64
 from supermodel.models.joint import Joint
 from supermodel.models.many_points import compiled, over_points
@@ -72,10 +72,7 @@ class Edge:
         """Whether a block is one compiled program. That takes a second or two to make: in short runs of cheap likelihoods the
         moves are NumPy around the compiled likelihoods that exploration has left. By counts, not by clocks: a run keeps its bits.
         """
-        if not self.is_traced:
-            return False
-        wide = max(joint.width for joint in self.pair.joints) > WIDE
-        return wide or self.kernel.needs_gradients or self.calls >= WORTH_COMPILING
+        return self.is_traced and (self.kernel.needs_gradients or self.calls >= WORTH_COMPILING)
 
     def snapshot(self) -> Edge:
         """As it stands now; blocks and states are never changed."""
@@ -158,7 +155,7 @@ class Edge:
             rows = np.flatnonzero(counts[:, k])[:BATCH]
             if len(rows) and not self.pair.is_reference(k):
                 x, before = self.pair.warps[k].points(examples[rows, k][:, self.pair.places[k]]), joint.rejected
-                joint.log_likelihood_at(x, size=BATCH)
+                joint.log_likelihood_at(x, size=TOGETHER)
                 if joint.rejected > before:
                     joint.rejected = before + int(counts[:, k].sum())
 

@@ -11,7 +11,7 @@ import numpy as np
 
 from supermodel.engine.goals import Goals
 from supermodel.engine.interrupts import Interrupts
-from supermodel.engine.policy import BATCH, PATIENCE
+from supermodel.engine.policy import BATCH, PATIENCE, TOGETHER
 from supermodel.engine.workers import Hanging, Workers
 from supermodel.models.joint import Joint
 
@@ -96,16 +96,16 @@ class Meter:
             self.tell()
 
     def likelihood(self, joint: Joint, points: np.ndarray) -> np.ndarray:
-        """ln L at many points, in batches of one size, none of which is begun without the budget for it."""
+        """ln L at many points, in batches, none of which is begun without the budget for it."""
         size = BATCH if joint.is_traceable or joint.model.vectorized else self._polite
-        parts = [self._batch(joint, points[i : i + size], size) for i in range(0, len(points), size)]
+        parts = [self._batch(joint, points[i : i + size]) for i in range(0, len(points), size)]
         return np.concatenate(parts) if parts else np.zeros(0)
 
-    def _batch(self, joint: Joint, points: np.ndarray, size: int) -> np.ndarray:
+    def _batch(self, joint: Joint, points: np.ndarray) -> np.ndarray:
         self.check(len(points))
         since = time.monotonic()
         try:
-            values = joint.log_likelihood_at(points, self.workers, size)
+            values = joint.log_likelihood_at(points, self.workers, TOGETHER)
         except Hanging:
             raise Spent("max_seconds") from None
         self.seconds_calling += time.monotonic() - since
@@ -129,15 +129,14 @@ class Meter:
         blind = np.flatnonzero(np.isfinite(value) & ~np.all(np.isfinite(gradient), axis=1))
         if len(blind):
             gradient[blind] = self._by_differences(joint, points[blind])[1]
-        return joint.admitted(points, value), gradient
+        return value, gradient
 
     def _gradients(self, joint: Joint, points: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Of a traced model, one batch, which is not begun without the budget for it."""
         self.check(len(points))
-        parts = [joint.value_and_gradient_at(p) for p in _filled(points)]
+        found = joint.value_and_gradient_at(points, TOGETHER)
         self.count(len(points), len(points))
-        value, gradient = (np.array(np.concatenate(column)[: len(points)]) for column in zip(*parts, strict=True))
-        return value, gradient
+        return found
 
     def _by_differences(self, joint: Joint, points: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         n, d = points.shape
@@ -148,12 +147,4 @@ class Meter:
             return found[:, 0], (found[:, 1:] - found[:, :1]) / DIFFERENCE
 
 
-def _filled(points: np.ndarray) -> list[np.ndarray]:
-    """Batches of one shape, the last one filled up with copies."""
-    short = -len(points) % CLIMBERS
-    filled = np.concatenate([points, np.repeat(points[-1:], short, axis=0)]) if short else points
-    return [filled[i : i + CLIMBERS] for i in range(0, len(filled), CLIMBERS)]
-
-
 DIFFERENCE = 1e-5  # widths of the prior: far below those of any mode that can be found, far above rounding
-CLIMBERS = 16  # gradients computed together

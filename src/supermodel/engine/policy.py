@@ -12,7 +12,8 @@ from typing import NamedTuple
 CHAINS = 16  # per edge: enough for a between-chain error, few enough that a cheap problem ends early
 STEPS = 16  # per block: between blocks the run can be stopped, stored and looked at
 DEAR_STEPS = 8  # where each is a dear call
-BATCH = 64  # points evaluated together: one shape, one compilation
+BATCH = 64  # points evaluated before limits are looked at again
+TOGETHER = 16  # points of one compiled program, whatever asks: as many as chains, so that few are computed in vain
 PATIENCE = 2_000_000  # evaluations, where the user sets no limit
 LONG, FEW_CROSSINGS = 25_000, 4  # draws of an edge after which fewer crossings than this will not become more
 HOPELESS = 200_000  # draws of an edge beyond which more of the same would not mend it
@@ -20,9 +21,6 @@ FIRST_BLOCKS, LEAST_BLOCKS = 4, 2  # before the first estimate; on an edge that 
 JUMP_BLOCKS = 6  # the first of jumps to a reference: chains stick where it is too low, which few draws may not show
 CHAPTER = 131_072  # draws of an edge that are kept at least; of twice as many the first half is kept as a report
 WORTH_COMPILING = 128  # blocks of an edge from which on they are one compiled program: a second of moves in NumPy
-WIDE = (
-    10_000  # data of a likelihood above which it is one from the start: 16 chains are then cheaper than a batch of 64
-)
 GROWTH = 3  # each addition is a third of what is there: errors are looked at often enough, and not too often
 MOST_ROUNDS = 12  # of warm-up on one edge: what has not settled by then will not
 

@@ -12,7 +12,7 @@ import numpy as np
 from supermodel.errors import ModelError, SupermodelError
 from supermodel.jax_scope import in_float64
 from supermodel.models.answers import Answer, Call, Failure, no_number, real, told
-from supermodel.models.many_points import compiled, over_points, width
+from supermodel.models.many_points import compiled, in_parts, over_points, width
 from supermodel.models.model import Model
 from supermodel.models.rolled import LOOP, rolled
 from supermodel.models.rounding import shifts
@@ -120,24 +120,22 @@ class Joint:
         return compiled(over_points(jax.value_and_grad(self.__call__), self.width))
 
     @in_float64
-    def value_and_gradient_at(self, points: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """ln J and its gradient at (n, dimension) points of a traceable model."""
-        value, gradient = self._with_gradient(points)
-        return np.asarray(value), np.asarray(gradient)
+    def value_and_gradient_at(self, points: np.ndarray, size: int = 0) -> tuple[np.ndarray, np.ndarray]:
+        """ln J and its gradient at (n, dimension) points of a traceable model, `size` at a time."""
+        value, gradient = in_parts(self._with_gradient, points, size or len(points))
+        return self.admitted(points, value), gradient
 
     @in_float64
     def log_likelihood_at(self, points: np.ndarray, executor: Any = None, size: int = 0) -> np.ndarray:
         """ln L at (n, dimension) points: compiled, vectorised or one by one (on an executor if there is one).
 
-        What is compiled is given at least `size` points, copies if need be: one shape, one compilation. NaN and +inf do
-        not leave here, see `admitted`.
+        What is compiled is given `size` points at a time, or all at once. NaN and +inf do not leave here, see `admitted`.
         """
         n = len(points)
         if n == 0:
             return np.zeros(0)
         if self.is_traceable:
-            filled = np.concatenate([points, np.repeat(points[-1:], size - n, axis=0)]) if size > n else points
-            return self.admitted(points, np.asarray(self._compiled(filled))[:n])
+            return self.admitted(points, in_parts(self._compiled, points, size or n))
         values, call = self.space.values_at(points), Call(self.name, self.model, self.data)
         if self.model.vectorized:
             since = time.perf_counter()

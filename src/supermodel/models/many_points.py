@@ -56,6 +56,16 @@ def over_points(function: Callable[[Any], Any], width: int) -> Callable[[Any], A
     return many
 
 
+def in_parts(program: Callable[[Any], Any], points: np.ndarray, size: int) -> Any:
+    """`program` of many points, `size` at a time, the last of them copies if need be: one shape, one compilation."""
+    import jax
+
+    n = len(points)
+    rows = np.minimum(np.arange(-(-n // size) * size), n - 1).reshape(-1, size)
+    found = [jax.tree.map(np.asarray, program(points[part])) for part in rows]  # one after the other: memory is for one
+    return jax.tree.map(lambda *parts: np.concatenate(parts)[:n], *found)
+
+
 # -- data beside programs -------------------------------------------------------------------------------------------
 
 _outside: WeakValueDictionary[Any, _Held] = WeakValueDictionary()  # one copy of an array for all programs that live

@@ -108,7 +108,12 @@ def matrix(result: Comparison, *, ax: Axes) -> Axes:
     tone = np.arcsinh(known) / np.arcsinh(15.0)
     diverging = LinearSegmentedColormap.from_list("favour", [PALETTE[1], "#e9e9ec", PALETTE[0]])
     ax.imshow(
-        np.where(np.eye(k, dtype=bool), np.nan, tone), cmap=diverging, vmin=-1, vmax=1, aspect="auto", rasterized=True
+        np.where(np.eye(k, dtype=bool), np.nan, tone),
+        cmap=diverging,
+        vmin=-1,
+        vmax=1,
+        aspect="auto",
+        interpolation="none",
     )
     for i, j in zip(*np.nonzero(~np.eye(k, dtype=bool)), strict=True):
         value, _, error = shown(Estimate(m.values[i, j], m.errors[i, j]), sign=True).partition(" ± ")

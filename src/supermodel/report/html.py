@@ -2,20 +2,14 @@
 
 from __future__ import annotations
 
-import base64
-import hashlib
-import io
-import re
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 from functools import cache, partial
 from importlib import resources
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-import matplotlib
 import numpy as np
 from markupsafe import Markup, escape
-from matplotlib.figure import Figure
 
 from supermodel.errors import SupermodelError
 from supermodel.report import plots
@@ -23,7 +17,7 @@ from supermodel.report.methods import cite, methods
 from supermodel.report.numbers import duration, thousands
 from supermodel.report.overview import telling_parameters
 from supermodel.report.prediction_plots import axis_of
-from supermodel.report.style import ALARM, FAINT, INK, PALETTE, PAPER, RC, WARN
+from supermodel.report.svg import svg
 from supermodel.report.tables import Cells, dressed, matrix_cells, parameter_cells, prior_cells, ranking_cells, scalars
 from supermodel.report.text import parameters, provenance, told
 from supermodel.verdict.verdict import WORDS
@@ -33,11 +27,6 @@ if TYPE_CHECKING:
 
 MOST_PARAMETERS = 6  # of each kind of plot that comes once per parameter
 MOST_MODELS = 6
-
-
-# Matplotlib writes colours in lower case; the page gives each of these variables a light and a dark value.
-_VARIABLES = {INK: "--ink", FAINT: "--faint", PAPER: "--paper", ALARM: "--fail", WARN: "--caution"}
-_VARIABLES |= {colour: f"--c{i}" for i, colour in enumerate(PALETTE)}
 
 
 class Picture(NamedTuple):
@@ -250,34 +239,6 @@ def section(title: str, text: str, tables: list[Cells], wanted: Iterable[Wanted]
         except SupermodelError as error:  # something that this result cannot show, and why
             notes.append(str(error))
     return Section(title, text, tuple(t for t in tables if t.rows), tuple(pictures), tuple(dict.fromkeys(notes)))
-
-
-def svg(draw: Callable[..., Any], size: tuple[float, float]) -> Markup:
-    """A figure as inline SVG whose ink and paper are the page's."""
-    with matplotlib.rc_context(RC):
-        figure = Figure(figsize=size, layout="constrained")
-        figure.patch.set_alpha(0.0)
-        ax = figure.add_subplot()
-        draw(ax=ax)
-        buffer = io.StringIO()
-        figure.savefig(buffer, format="svg", metadata={"Date": None, "Creator": None, "Format": None, "Type": None})
-    text = buffer.getvalue()
-    text = text[text.index("<svg") :]
-    text = re.sub(r"<metadata>.*?</metadata>", "", text, flags=re.DOTALL)
-    for side in ("width", "height"):  # the page sets them
-        text = re.sub(rf'(<svg[^>]*?) {side}="[^"]*pt"', r"\1", text)
-    text = re.sub(r"font: ([^;\"]*?px) [^;\"]*", r"font: \1 var(--sans)", text)
-    for colour, variable in _VARIABLES.items():
-        text = text.replace(colour.lower(), f"var({variable})")
-    prefix = f"f{_number(text)}-"
-    text = re.sub(r'(\bid=")', rf"\1{prefix}", text)
-    text = re.sub(r'(url\(#|href="#)', rf"\1{prefix}", text)
-    return Markup(text)
-
-
-def _number(text: str) -> str:
-    """A short mark of a text, so that ids of two figures on one page never meet."""
-    return base64.b32encode(hashlib.sha256(text.encode()).digest())[:6].decode().lower()
 
 
 def snippet(result: Comparison) -> str:

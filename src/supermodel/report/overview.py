@@ -6,7 +6,6 @@ from collections.abc import Callable, Iterator
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-import matplotlib.pyplot as plt
 import numpy as np
 
 from supermodel.errors import SupermodelError
@@ -20,6 +19,8 @@ if TYPE_CHECKING:
 
 def overview(result: Comparison, scale: Any = "trotta") -> np.ndarray:
     """The first four of `wanted` that this result can draw; (2, 2) Axes."""
+    import matplotlib.pyplot as plt
+
     with plt.rc_context(RC):
         figure, axes = plt.subplots(2, 2, figsize=(11.5, 7.4))
         number, meaning, _ = told(result, scale)

@@ -6,8 +6,8 @@ from supermodel.report.answer_plots import calibration as calibration
 from supermodel.report.answer_plots import drivers as drivers
 from supermodel.report.answer_plots import matrix as matrix
 from supermodel.report.answer_plots import sensitivity as sensitivity
+from supermodel.report.corner_plot import corner as corner
 from supermodel.report.posterior_plots import averaged as averaged
-from supermodel.report.posterior_plots import corner as corner
 from supermodel.report.prediction_plots import predictions as predictions
 from supermodel.report.record_plots import alpha as alpha
 from supermodel.report.record_plots import crossings as crossings

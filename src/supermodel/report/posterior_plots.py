@@ -1,4 +1,4 @@
-"""Pictures of posteriors: one parameter averaged over models, corners."""
+"""One parameter averaged over models."""
 
 from __future__ import annotations
 
@@ -8,11 +8,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from matplotlib.axes import Axes
 
-from supermodel.errors import SupermodelError
 from supermodel.report.labels import set_labels
 from supermodel.report.numbers import mean_and_sd, probability
 from supermodel.report.style import INK, arrow, colour, dashes, plot, shortened, spread, stamp
-from supermodel.report.tables import scalar_label, scalar_values, scalars, weighted_quantiles
+from supermodel.report.tables import scalar_label, scalar_values, weighted_quantiles
 
 if TYPE_CHECKING:
     from supermodel.results.averaging import Averaged
@@ -21,6 +20,7 @@ if TYPE_CHECKING:
 
 SHORTEST = 0.04  # of the picture's height: an arrow below would be all head, and look higher than it is
 ROOM = 0.2  # of its width: what a label takes
+FINE = 1024  # places at which a density is counted
 
 
 def smoothed(
@@ -35,14 +35,18 @@ def smoothed(
     size = 1.0 / np.sum(w**2)
     q1, q3 = weighted_quantiles(values, w, (0.25, 0.75))
     width = 1.06 * (min(sd, (q3 - q1) / 1.349) or sd) * size**-0.2
-    # Counts on a fine grid first, so that the cost does not grow with the draws.
-    low, high = values.min() - 4 * width, values.max() + 4 * width
-    counts, edges = np.histogram(values, bins=2048, range=(low, high), weights=w)
-    centres = 0.5 * (edges[1:] + edges[:-1])
-    mirrored = [centres] + [2 * end - centres for end in ends if np.isfinite(end)]
-    kernels = sum(np.exp(-0.5 * ((grid[:, None] - c[None, :]) / width) ** 2) for c in mirrored)
-    inside = (grid >= ends[0]) & (grid <= ends[1])
-    return np.where(inside, (kernels @ counts) / (width * np.sqrt(2 * np.pi)), 0.0)
+    # Counts on a fine grid first, so that the cost does not grow with the draws; what is far from the picture adds nothing.
+    low, high = max(values.min(), grid[0]) - 4 * width, min(values.max(), grid[-1]) + 4 * width
+    if not high > low:
+        return np.zeros_like(grid)
+    counts, edges = np.histogram(values, bins=FINE, range=(low, high), weights=w)
+    step = (high - low) / FINE
+    reach = int(5 * width / step) + 1
+    kernel = np.exp(-0.5 * (np.arange(-reach, reach + 1) * step / width) ** 2) / (width * np.sqrt(2 * np.pi))
+    density = np.convolve(counts, kernel)[reach : reach + FINE]
+    mirrored = [grid] + [2 * end - grid for end in ends if np.isfinite(end)]
+    total = sum(np.interp(x, edges[:-1] + 0.5 * step, density, left=0.0, right=0.0) for x in mirrored)
+    return np.where((grid >= ends[0]) & (grid <= ends[1]), total, 0.0)
 
 
 @plot()
@@ -147,81 +151,3 @@ def _spikes(
         room = (value - left if value < highest else right - value) / (right - left)
         labels.append((value, tip, said, shade, "right" if (value < highest) == (room > ROOM) else "left"))
     return labels
-
-
-@plot(5.2, 5.0)
-def corner(
-    result: Comparison, model: str | None = None, parameters: list[str] | None = None, most: int = 6, *, ax: Axes
-) -> Axes:
-    """One- and two-dimensional marginals of a model's posterior, inside the given Axes; contours hold 39% and 86%."""
-    name = result.best if model is None else model
-    post = result.posterior(name)
-    for parameter in parameters or ():
-        post.draws(parameter)  # refuses a name that does not exist
-    wanted = [(p, i) for p, i in scalars(result.posteriors[name]) if parameters is None or p in parameters]
-    chosen, left = wanted[:most], max(len(wanted) - most, 0)
-    if not chosen:
-        raise SupermodelError(f"model {name!r} has no parameters to plot.")
-    columns = [scalar_values(post, p, i) for p, i in chosen]
-    reaches = [weighted_quantiles(c, post.weights, (0.001, 0.999)) for c in columns]
-    spans = [(lo - 0.08 * (hi - lo), hi + 0.08 * (hi - lo)) for lo, hi in reaches]
-    n, shade = len(chosen), colour(result.names, name)
-    ax.set_axis_off()
-    heading = f"Posterior of {shortened(name)}" + (f"\nfirst {most} of {most + left} numbers" if left else "")
-    ax.annotate(heading, (1.0, 0.99), xycoords="axes fraction", ha="right", va="top", fontweight="bold", fontsize=9.5)
-    gap, inset = 0.04 / n, 0.13
-    size = (1.0 - inset) / n
-    for row in range(n):
-        for col in range(row + 1):
-            box = ax.inset_axes(
-                (inset + col * size + gap, 1.0 - (row + 1) * size + gap, size - 2 * gap, size - 2 * gap)
-            )
-            box.set_xlim(*spans[col])
-            if row == col:
-                grid = np.linspace(*spans[row], 200)
-                curve = smoothed(columns[row], post.weights, grid, result.support(name, chosen[row][0]))
-                box.fill_between(grid, curve, color=shade, alpha=0.25, linewidth=0)
-                box.plot(grid, curve, color=shade, linewidth=1.2)
-                box.set_ylim(0, 1.15 * curve.max())
-                box.set_yticks([])
-                p, i = chosen[row]
-                title = mean_and_sd(float(post.mean(p)[i]), float(post.sd(p)[i]))
-                box.set_title(title, fontsize=7.5, fontweight="normal", loc="center", pad=2)
-            else:
-                box.set_ylim(*spans[row])
-                _cloud(box, columns[col], columns[row], post.weights, shade)
-            box.tick_params(labelsize=6.5, length=2)
-            box.locator_params(axis="x", nbins=3)
-            if row < n - 1:
-                box.set_xticklabels([])
-            else:
-                set_labels(box, x=result.name_of(*chosen[col]), most=12, fontsize=8)
-            if row != col:
-                box.locator_params(axis="y", nbins=3)
-                if col > 0:
-                    box.set_yticklabels([])
-                else:
-                    set_labels(box, y=result.name_of(*chosen[row]), most=12, fontsize=8)
-    stamp(ax, result.verdict.level)
-    return ax
-
-
-def _cloud(box: Axes, x: np.ndarray, y: np.ndarray, weights: np.ndarray, shade: str) -> None:
-    """Draws as faint points under contours of the smoothed density."""
-    rows = np.random.default_rng(0).choice(len(x), min(len(x), 700), p=weights / weights.sum())
-    box.plot(x[rows], y[rows], ".", ms=1.6, color=shade, alpha=0.25, mew=0, rasterized=True)
-    bins = 36
-    (xl, xh), (yl, yh) = box.get_xlim(), box.get_ylim()
-    counts, _, _ = np.histogram2d(x, y, bins=bins, range=((xl, xh), (yl, yh)), weights=weights)
-    size = 1.0 / np.sum((weights / weights.sum()) ** 2)
-    width = max(1.0, bins / 6.0 * size ** (-1 / 6))
-    offsets = np.arange(-int(3 * width) - 1, int(3 * width) + 2)
-    kernel = np.exp(-0.5 * (offsets / width) ** 2)
-    smooth = np.apply_along_axis(lambda r: np.convolve(r, kernel / kernel.sum(), "same"), 0, counts)
-    smooth = np.apply_along_axis(lambda r: np.convolve(r, kernel / kernel.sum(), "same"), 1, smooth)
-    order = np.sort(smooth.ravel())[::-1]
-    held = np.cumsum(order) / order.sum()
-    levels = sorted({float(order[np.searchsorted(held, h)]) for h in (0.393, 0.865)})
-    if len(levels) == 2:
-        centres = [np.linspace(lo, hi, 2 * bins + 1)[1::2] for lo, hi in ((xl, xh), (yl, yh))]
-        box.contour(*centres, smooth.T, levels=levels, colors=[shade], linewidths=(0.9, 1.3))

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from supermodel.results.record import ChainRecord, EdgeRecord
 
 CURVE = 41  # points of the curve along alpha
+WIDEST = 1_500  # columns of the picture of crossings, one for each draw of a chain if these are fewer
 MOST = 6_000  # draws beyond which a curve is made of a thinned record: it is a picture, not the estimate
 
 
@@ -207,12 +208,12 @@ def crossings(result: Comparison, edge: int = 0, *, ax: Axes) -> Axes:
         report, weight = record.report, record.table[record.rung, 0]
         first, second, is_sharp = record.first, record.second, len(record.table) == 2
     right = weight.shape[1]
-    weight = weight[:, :: max(1, right // 1500)]
+    weight = weight[:, :: max(1, right // WIDEST)]
     ends = [colour(result.names, name) for name in (second, first)]
     shades = LinearSegmentedColormap.from_list("ends", ends if is_sharp else [ends[0], "#f2f2f2", ends[1]])
     chains = len(weight)
     image = ax.imshow(
-        weight, aspect="auto", interpolation="nearest", cmap=shades, vmin=0, vmax=1, alpha=0.85, rasterized=True,
+        weight, aspect="auto", interpolation="none", cmap=shades, vmin=0, vmax=1, alpha=0.85,
         extent=(0, right, chains + 0.5, 0.5),
     )  # fmt: skip
     image.set_zorder(1)

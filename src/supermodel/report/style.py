@@ -7,7 +7,7 @@ import math
 from collections.abc import Callable, Sequence
 from typing import Any
 
-import matplotlib.pyplot as plt
+import matplotlib
 from matplotlib.axes import Axes
 
 from supermodel.estimation.estimate import Estimate
@@ -54,8 +54,10 @@ def plot(width: float = 5.6, height: float = 3.4) -> Callable[[Callable[..., Axe
     def dressed(function: Callable[..., Axes]) -> Callable[..., Axes]:
         @functools.wraps(function)
         def drawn(*args: Any, ax: Axes | None = None, **kwargs: Any) -> Axes:
-            with plt.rc_context(RC):
+            with matplotlib.rc_context(RC):
                 if ax is None:
+                    import matplotlib.pyplot as plt
+
                     _, ax = plt.subplots(figsize=(width, height))
                 return function(*args, ax=ax, **kwargs)
 

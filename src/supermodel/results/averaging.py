@@ -14,14 +14,16 @@ import numpy as np
 
 from supermodel.errors import SupermodelError
 from supermodel.estimation.estimate import Estimate
-from supermodel.jax_scope import in_float64
+from supermodel.jax_scope import compilation_cache, in_float64
 from supermodel.models.columns import as_columns
+from supermodel.models.many_points import compiled
 
 if TYPE_CHECKING:
     from supermodel.results.comparison import Comparison
     from supermodel.results.posterior import ModelPosterior
 
 LEVELS = (0.025, 0.16, 0.5, 0.84, 0.975)
+PART = 512  # draws at a time
 
 
 @dataclass(frozen=True, eq=False)
@@ -200,8 +202,14 @@ def each_draw(function: Any, values: Mapping[str, np.ndarray], n: int) -> np.nda
 
     if not values:
         return np.repeat(np.ravel(np.asarray(function({}), float))[None], n, axis=0)
+    program = compiled(jax.vmap(lambda v: jnp.ravel(jnp.asarray(function(v)))))
+    # Parts of one shape, so that another number of draws is the same program: JAX's cache of compiled ones has it.
+    size = min(n, PART)
+    rows = np.arange(-(-n // size) * size).reshape(-1, size) % n
     try:
-        found = np.asarray(jax.jit(jax.vmap(lambda v: jnp.ravel(jnp.asarray(function(v)))))(dict(values)))
+        with compilation_cache():
+            parts = [np.asarray(program({k: v[part] for k, v in values.items()})) for part in rows]
+        found = np.concatenate(parts)[:n]
     except SupermodelError:
         raise
     except Exception:  # plain Python: whatever it does with a tracer

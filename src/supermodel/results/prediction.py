@@ -1,6 +1,6 @@
 r"""How well each model predicts a datum that it has not seen: leave-one-out cross-validation by Pareto-smoothed weights.
 
-$\mathrm{elpd} = \sum_i \ln p(y_i \mid y_{-i})$ (Vehtari, Gelman and Gabry 2017), by ArviZ's smoothing of $1/p(y_i \mid \theta)$.
+$\mathrm{elpd} = \sum_i \ln p(y_i \mid y_{-i})$ (Vehtari, Gelman and Gabry 2017), by smoothing $1/p(y_i \mid \theta)$ as ArviZ does.
 """
 
 from __future__ import annotations
@@ -12,11 +12,13 @@ import numpy as np
 
 from supermodel.errors import DataError, ModelError
 from supermodel.estimation.estimate import Estimate
+from supermodel.estimation.tail import pareto_smoothed
 from supermodel.jax_scope import in_float64
 from supermodel.report.numbers import number, shown
 from supermodel.report.tables import Cells, scalar_values, scalars
 from supermodel.results.averaging import each_draw
 from supermodel.results.reweighting import HEAVY
+from supermodel.verdict.convergence import mean_ess
 
 if TYPE_CHECKING:
     from supermodel.results.comparison import Comparison
@@ -74,19 +76,17 @@ def _summed(values: np.ndarray) -> Estimate:
 
 def leave_one_out(result: Comparison) -> LeaveOneOut:
     """See `Comparison.loo`."""
-    import arviz as az
-
     pointwise, shapes, total = {}, {}, {}
     for name in result.names:
         posterior = result.posterior(name)
-        found = log_densities(result, posterior)
-        terms = np.concatenate([part.reshape(part.shape[0] * part.shape[1], -1) for part in found.values()], axis=1)
+        parts = log_densities(result, posterior).values()
+        terms = np.concatenate([part.reshape(part.shape[0] * part.shape[1], -1) for part in parts], axis=1)
         logs, shape = np.full(len(terms), -np.log(len(terms))), np.zeros(terms.shape[1])
         if posterior.parameters:  # without, every draw is the same
             rows = posterior.equal_rows
-            sizes = [az.ess(scalar_values(posterior, *scalar)[rows], method="mean") for scalar in scalars(posterior)]
-            logs, shape = az.psislw(-terms.T, reff=np.mean(sizes) / rows.size)
-            logs, shape = np.asarray(logs).T, np.asarray(shape)
+            sizes = [mean_ess(scalar_values(posterior, *scalar)[rows]) for scalar in scalars(posterior)]
+            found = [pareto_smoothed(-column, float(np.mean(sizes)) / rows.size) for column in terms.T]
+            logs, shape = np.array([w for w, _ in found]).T, np.array([k for _, k in found])
         pointwise[name] = np.logaddexp.reduce(terms + (logs if logs.ndim == 2 else logs[:, None]), axis=0)
         shapes[name], total[name] = shape, float(np.sum(np.logaddexp.reduce(terms, axis=0) - np.log(len(terms))))
     counts = {len(values) for values in pointwise.values()}

@@ -7,6 +7,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from supermodel.models.many_points import compiled
+
 
 class Record(NamedTuple):
     """One recorded draw of all chains: what a block returns, with the draws first. T only where there are levels."""
@@ -30,7 +32,7 @@ def compiled_block(fresh: Callable, step: Callable, record: Callable, size: int)
     import jax.numpy as jnp
     from jax import lax
 
-    @jax.jit
+    @compiled
     def block(state, tuning, key, n, thin):
         def advance(i, carry):
             state, records = carry

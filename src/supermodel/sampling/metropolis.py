@@ -17,6 +17,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from supermodel.embedding.combine import rung_given
+from supermodel.models.many_points import compiled
 from supermodel.sampling.blocks import Block, Record, compiled_block
 from supermodel.sampling.target import Target, Terms
 
@@ -59,7 +60,6 @@ def initial_state(target: Target, alpha, position, tuning: Tuning, terms: Terms 
 @functools.lru_cache(maxsize=8)
 def _compiled_start(target: Target):
     """One compilation instead of one for every small operation."""
-    import jax
     import jax.numpy as jnp
 
     def build(alpha, position, tuning, terms):
@@ -68,7 +68,7 @@ def _compiled_start(target: Target):
         # Typed zeros: a bare 0 has a weak type, and the block would be compiled again for its own output.
         return State(alpha, position, terms, density, jnp.zeros((), int), _no_tally(len(position), target.n_models))
 
-    return jax.jit(build)
+    return compiled(build)
 
 
 def _no_tally(levels: int, k: int) -> Tally:

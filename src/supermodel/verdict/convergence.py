@@ -52,16 +52,24 @@ def rank_rhat(x: np.ndarray) -> float:
 
 
 def bulk_ess(x: np.ndarray) -> float:
-    r"""$S / \tau$, $\tau = -1 + 2 \sum_t \rho_t$, of the half chains' normal scores, summed by Geyer's rule.
+    """Effective draws by the half chains' normal scores: of the bulk, whatever the tails."""
+    x = as_chains(x)
+    return _size(normal_scores(halves(x))) if _is_usable(x) else math.nan
+
+
+def mean_ess(x: np.ndarray) -> float:
+    """Effective draws of the mean: by the half chains as they are."""
+    x = as_chains(x)
+    return _size(halves(x)) if _is_usable(x) else math.nan
+
+
+def _size(z: np.ndarray) -> float:
+    r"""$S / \tau$, $\tau = -1 + 2 \sum_t \rho_t$, of chains, summed by Geyer's rule.
 
     $\rho_t$ is taken about the common mean of all chains, so chains that stand apart look as correlated as they are. The
     sum of pairs $\rho_{2k} + \rho_{2k+1}$, which for a reversible chain are positive and fall, ends at the first that is
     not positive. Antithetic chains may be worth more than their number of draws, by a factor of log10 S at most.
     """
-    x = as_chains(x)
-    if not _is_usable(x):
-        return math.nan
-    z = normal_scores(halves(x))
     n = z.shape[1]
     size = fft.next_fast_len(2 * n, real=True)  # padded: no lag wraps around
     spectrum = np.abs(fft.rfft(z - z.mean(axis=1, keepdims=True), size, axis=1)) ** 2

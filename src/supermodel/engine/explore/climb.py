@@ -100,6 +100,8 @@ class Climber:
 
     def _feel(self, y, gradient, memory, rows) -> None:
         """A tiny step tells how the slope bends: a first step of the right length does not leave a narrow hill."""
+        if not len(rows):
+            return
         size = np.linalg.norm(gradient[rows], axis=1, keepdims=True)
         s = TINY * gradient[rows] / np.maximum(size, 1e-300)
         _, there = self.evaluate(y[rows] + s)
