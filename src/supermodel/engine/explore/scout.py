@@ -1,16 +1,16 @@
 """A scout: draws far and near whose slopes tell of modes that no look has seen.
 
 A mode that is apart is felt only in its own basin, so that is where a draw must fall; but there its slope leads to none of the
-modes that are known, however low it stands. Draws are made of the prior, of the prior drawn inwards to the known modes, and from
-these outwards on all scales: near a wide hill, a narrow one is a far larger part of what there is. With gradients every draw
-tells; without, one call on the way to the summit tells which few draws are worth a gradient by differences.
+modes that are known, however low it stands. Draws are made of the prior, and of the prior drawn inwards to the known modes: near
+a wide hill, a narrow one is a far larger part of what there is. With gradients every draw tells; without, one call on the way to
+the summit tells which few draws are worth a gradient by differences.
 """
 
 from __future__ import annotations
 
 import numpy as np
 
-from supermodel.embedding.reference import joined, one_hill
+from supermodel.embedding.reference import one_hill
 from supermodel.embedding.warp import identity
 from supermodel.engine.explore.climb import Climber, Mode, find_modes, hills_of
 from supermodel.engine.explore.cloud import Cloud, Drawn, Prior, Proposal, Warped, effective_size, scale_of
@@ -19,7 +19,7 @@ from supermodel.engine.explore.probes import Cores, starts
 from supermodel.engine.explore.slopes import Slopes
 from supermodel.engine.explore.walks import heights
 from supermodel.engine.meter import Meter
-from supermodel.engine.policy import BATCH, DOF, MOST_HILLS, SEVERAL, SIMPLE, Effort
+from supermodel.engine.policy import BATCH, DOF, MOST_HILLS, SIMPLE, Effort
 from supermodel.models.joint import Joint
 
 # Probes of a hill that reach to one standard deviation, by the number of parameters: of one, levels see a spike inside a hill;
@@ -32,11 +32,7 @@ SCOUTS = 1000  # slopes that tell whether ln J is concave
 ROUNDS = 8  # of climbs from odd slopes, for as long as they turn up more modes
 SUSPECTS = 400  # strange points of a black box whose slopes are taken by differences, at most
 MOST_HALVINGS = 6  # of the prior's width, on the way from it to a hill
-HEAVY, WIDER = (
-    1.0,
-    0.5,
-)  # degrees of freedom of draws about a summit: of the latter three in ten are beyond ten widths of a hill, and
-# three of these beyond a hundred, so that all scales up to the prior's get their part
+HEAVY = 1.0  # degrees of freedom of draws that reach from the summit to the prior's far ends
 
 
 class Scout:
@@ -72,19 +68,20 @@ class Scout:
         If no two slopes, far and near, contradict that, there is one mode and no shoulder. If some do, more are drawn.
         """
         mode, drawn = self.modes[0], min(n, SCOUTS)
-        self.slopes = self.slopes.joined(self.draw(cloud, self._around(HEAVY), BATCH, rng))
+        around = Warped(identity(self.joint.dimension), one_hill(mode.point, np.asarray(mode.warp.factor), HEAVY))
+        self.slopes = self.slopes.joined(self.draw(cloud, around, BATCH, rng))
         self._follow(cloud, Prior(self.joint), drawn, rng)
         is_concave = len(self.modes) == 1 and self.slopes.is_concave(mode.warp)
         self.probe(cloud, rng, is_alone=is_concave)
         is_concave = is_concave and len(self.modes) == 1
         while not is_concave and drawn < (most := self.effort.scouts(self.joint.dimension, self.are_several)):
-            for proposal in (Prior(self.joint), self.inwards(cloud), self._around()):
-                self._follow(cloud, proposal, min(most - drawn, 3 * SCOUTS) // 3, rng)
-            drawn += 3 * SCOUTS
+            for proposal in (Prior(self.joint), self.inwards(cloud)):
+                self._follow(cloud, proposal, min(most - drawn, 2 * SCOUTS) // 2, rng)
+            drawn += 2 * SCOUTS
         return is_concave
 
     def look_without_gradients(self, cloud: Cloud, tops: np.ndarray, seen: Cloud, rng: np.random.Generator) -> None:
-        """From the `tops` of known hills, at what all draws of the prior have seen, and at more about the hills, on all scales.
+        """From the `tops` of known hills, at what all draws of the prior have seen, and at more that are drawn inwards.
 
         Where the way to its summit is strange, the slope is taken by differences.
         """
@@ -92,17 +89,20 @@ class Scout:
         self.modes, _ = find_modes(climber, tops, MOST_HILLS, self.modes)
         if not self.modes:
             return
-        x, log_joint = seen.x[seen.is_prior], seen.log_joint[seen.is_prior]
-        if self.joint.dimension > 2 or self.are_several:
-            n = self.effort.first_black * (SEVERAL if self.are_several else 1)
-            cloud.grow(self.inwards(cloud), n // 2, rng)
-            cloud.grow(self._around(), n - n // 2, rng)
-            x, log_joint = np.concatenate([x, cloud.x[-n:]]), np.concatenate([log_joint, cloud.log_joint[-n:]])
-        height = heights(cloud, identity(self.joint.dimension))
-        rows = strange(self.joint.space, x, log_joint, self.modes, height)[:SUSPECTS]
-        if len(rows):
-            self.slopes = Slopes(x[rows], *self.meter.value_and_gradient(self.joint, x[rows]))
-            self._climb_odd(cloud)
+        d, drawn, x, log_joint = self.joint.dimension, 0, seen.x[seen.is_prior], seen.log_joint[seen.is_prior]
+        height = heights(cloud, identity(d))
+        while True:
+            rows = strange(self.joint.space, x, log_joint, self.modes, height)[:SUSPECTS]
+            if len(rows):
+                found = Slopes(x[rows], *self.meter.value_and_gradient(self.joint, x[rows]))
+                self.slopes = self.slopes.joined(found)
+                self._climb_odd(cloud)
+            alone = self.effort.first_black if d > 2 else 0
+            n = (self.effort.scouts(d, several=True) // 2 if self.are_several else alone) - drawn
+            if n <= 0:
+                return
+            cloud.grow(self.inwards(cloud), n, rng)
+            drawn, x, log_joint = drawn + n, cloud.x[-n:], cloud.log_joint[-n:]
 
     def probe(self, cloud: Cloud, rng: np.random.Generator, is_alone: bool) -> None:
         """An even net over the cores of the hills, and climbs from what stands inside: a spike, or a step up.
@@ -118,11 +118,6 @@ class Scout:
         climber, most = Climber(self.joint, self.meter, *scale_of(cloud)), self.effort.climbs // 3
         found = starts(self.modes, slopes, most, heights(cloud, identity(d)))
         self.modes, _ = find_modes(climber, found, 2 * MOST_HILLS, self.modes)
-
-    def _around(self, dof: float = WIDER) -> Warped:
-        """From the heaviest modes outwards, on all scales from their hills' to the prior's."""
-        heavy = [(1.0, one_hill(m.point, np.asarray(m.warp.factor), dof)) for m in self.modes[: SIMPLE[0]]]
-        return Warped(identity(self.joint.dimension), joined(heavy))
 
     def inwards(self, cloud: Cloud) -> Drawn:
         """The prior drawn towards the heaviest modes, by halves, down to the width of the first."""
