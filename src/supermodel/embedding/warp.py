@@ -4,13 +4,15 @@ r"""Warps: bijections $u \to x$ under which a posterior looks like $N(0, I)$. Th
 |---|---|---|
 | `Warp` | $x = m + C u$ | nearly normal posteriors |
 | `Conditional` | location and log scale of most coordinates are smooth functions of a few leading ones | funnels, bananas |
+| `NormalGiven` | mean and covariance of most coordinates are polynomials of one to three leading ones | hierarchies, state spaces |
 
-A warp is a pytree of arrays: an argument of compiled code, never a constant. Both kinds have the same five methods: the map
+A warp is a pytree of arrays: an argument of compiled code, never a constant. All kinds have the same five methods: the map
 and its log determinant at one point (traced), and `points`, `inverse` and `log_det_at` for many (NumPy).
 """
 
 from __future__ import annotations
 
+from itertools import combinations_with_replacement
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -145,6 +147,85 @@ class Conditional(NamedTuple):
         rest = (z[:, k:] - features @ self.rest_location.T) * np.exp(-log_scale)
         u[:, k:] = solved(np.asarray(self.factor), rest)
         return u
+
+
+BOUND = (
+    8.0  # standard deviations of a leading coordinate beyond which what follows it stays as it is: no data are there
+)
+DEGREES = {1: 7, 2: 5, 3: 3}  # of polynomials of so many leading coordinates: 8, 21 and 20 coefficients
+
+
+def powers(xp, u):
+    r"""Monomials of $\kappa \tanh(u / \kappa)$, coordinates (n, k), up to a degree that falls with k: (n, F)."""
+    n, k = u.shape
+    u = BOUND * xp.tanh(u / BOUND)
+    columns = [xp.ones(n)]
+    for degree in range(1, 1 + DEGREES[k]):
+        for factors in combinations_with_replacement(range(k), degree):
+            product = u[:, factors[0]]
+            for i in factors[1:]:
+                product = product * u[:, i]
+            columns.append(product)
+    return xp.stack(columns, axis=1)
+
+
+class NormalGiven(NamedTuple):
+    r"""$z_{lead} = F u_{lead}$ of the leading coordinates, and given them the rest as a normal vector whose moments they decide:
+    $z = C\,[\,m + (I + N)\, e^{b} \odot u\,]$ with N strictly lower triangular.
+
+    $m$, $b$ and $N$ are polynomials of $u_{lead}$ (`powers`), which the factor C makes small.
+    """
+
+    order: Any  # (d,) integers: z_i is x[order[i]] - mean[order[i]]
+    mean: Any  # (d,) of x
+    lead: Any  # (k, k), lower triangular: F
+    location: Any  # (powers, d - k): m
+    log_scale: Any  # (powers, d - k): b
+    shear: Any  # (powers, d - k, d - k): N
+    factor: Any  # (d - k, d - k), lower triangular: C
+
+    def _forward(self, xp, u):
+        """x and the log determinant, for (n, d) points."""
+        k, (size, rest) = len(self.lead), self.location.shape
+        phi = powers(xp, u[:, :k])
+        log_scale = xp.clip(phi @ self.log_scale, -STEEPEST, STEEPEST)
+        v = xp.exp(log_scale) * u[:, k:]
+        sheared = (v @ self.shear.reshape(size * rest, rest).T).reshape(-1, size, rest)
+        y = phi @ self.location + v + xp.sum(phi[:, :, None] * sheared, axis=1)
+        z = xp.concatenate([u[:, :k] @ self.lead.T, y @ self.factor.T], axis=1)
+        inverse = np.argsort(np.asarray(self.order)) if xp is np else xp.argsort(self.order)
+        constant = xp.log(xp.diagonal(self.lead)).sum() + xp.log(xp.diagonal(self.factor)).sum()
+        return self.mean + z[:, inverse], log_scale.sum(1) + constant
+
+    def __call__(self, u):
+        import jax.numpy as jnp
+
+        return self._forward(jnp, u[None])[0][0]
+
+    def log_det(self, u):
+        import jax.numpy as jnp
+
+        return self._forward(jnp, u[None])[1][0]
+
+    def points(self, u: np.ndarray) -> np.ndarray:
+        return self._forward(np, u)[0]
+
+    def log_det_at(self, u: np.ndarray) -> np.ndarray:
+        return self._forward(np, u)[1]
+
+    def inverse(self, x: np.ndarray) -> np.ndarray:
+        from scipy.linalg import solve_triangular
+
+        k, rest = len(self.lead), len(self.factor)
+        z = (np.asarray(x) - self.mean)[:, np.asarray(self.order)]
+        lead = solved(np.asarray(self.lead), z[:, :k])
+        phi = powers(np, lead)
+        v = solved(np.asarray(self.factor), z[:, k:]) - phi @ self.location
+        shear = np.asarray(self.shear).reshape(-1, rest * rest)
+        for i in range(len(v)):
+            v[i] = solve_triangular((phi[i] @ shear).reshape(rest, rest), v[i], lower=True, unit_diagonal=True)
+        v *= np.exp(-np.clip(phi @ self.log_scale, -STEEPEST, STEEPEST))
+        return np.concatenate([lead, v], axis=1)
 
 
 def identity(dimension: int) -> Warp:

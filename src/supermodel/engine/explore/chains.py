@@ -22,6 +22,7 @@ from supermodel.verdict.diagnostics import split_rhat
 
 WALKERS, ROUND, ROUNDS = 16, 12, 5
 NUTS_CHAINS, NUTS_WARMUP, NUTS_DRAWS = 4, 700, 400
+SHORT_WARMUP, SHORT_DRAWS = 50, 50  # enough to be in the mass and to know its scales, where curvatures tell the rest
 
 
 class Chains(NamedTuple):
@@ -69,7 +70,14 @@ def about_a_mode(
     return Chains(points, log_joint, warp, step, split_rhat(by_chain))
 
 
-def nuts(joint: Joint, meter: Meter, rng: np.random.Generator, seed: int) -> Chains:
+def nuts(
+    joint: Joint,
+    meter: Meter,
+    rng: np.random.Generator,
+    seed: int,
+    warmup: int = NUTS_WARMUP,
+    draws: int = NUTS_DRAWS,
+) -> Chains:
     """NUTS with window adaptation from the best of some prior draws; a diagonal metric for many parameters."""
     import blackjax
     import jax
@@ -83,14 +91,14 @@ def nuts(joint: Joint, meter: Meter, rng: np.random.Generator, seed: int) -> Cha
     )  # fmt: skip
 
     def run(key, start):
-        (state, parameters), info = adapt.run(key, start, NUTS_WARMUP)
+        (state, parameters), info = adapt.run(key, start, warmup)
         kernel = blackjax.nuts(joint.__call__, **parameters)
 
         def step(state, key):
             state, info = kernel.step(key, state)
             return state, (state.position, state.logdensity, info.num_integration_steps)
 
-        out = jax.lax.scan(step, state, jax.random.split(key, NUTS_DRAWS))[1]
+        out = jax.lax.scan(step, state, jax.random.split(key, draws))[1]
         return (*out, info.info.num_integration_steps.sum())
 
     meter.check(NUTS_CHAINS)
