@@ -4,7 +4,7 @@ r"""Warps: bijections $u \to x$ under which a posterior looks like $N(0, I)$. Th
 |---|---|---|
 | `Warp` | $x = m + C u$ | nearly normal posteriors |
 | `Conditional` | location and log scale of most coordinates are smooth functions of a few leading ones | funnels, bananas |
-| `NormalGiven` | mean and covariance of most coordinates are polynomials of one to three leading ones | hierarchies, state spaces |
+| `NormalGiven` | mean and covariance of most coordinates are smooth functions of one to three leading ones | hierarchies |
 
 A warp is a pytree of arrays: an argument of compiled code, never a constant. All kinds have the same five methods: the map
 and its log determinant at one point (traced), and `points`, `inverse` and `log_det_at` for many (NumPy).
@@ -12,7 +12,6 @@ and its log determinant at one point (traced), and `points`, `inverse` and `log_
 
 from __future__ import annotations
 
-from itertools import combinations_with_replacement
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -149,45 +148,33 @@ class Conditional(NamedTuple):
         return u
 
 
-BOUND = (
-    8.0  # standard deviations of a leading coordinate beyond which what follows it stays as it is: no data are there
-)
-DEGREES = {1: 7, 2: 5, 3: 3}  # of polynomials of so many leading coordinates: 8, 21 and 20 coefficients
-
-
-def powers(xp, u):
-    r"""Monomials of $\kappa \tanh(u / \kappa)$, coordinates (n, k), up to a degree that falls with k: (n, F)."""
-    n, k = u.shape
-    u = BOUND * xp.tanh(u / BOUND)
-    columns = [xp.ones(n)]
-    for degree in range(1, 1 + DEGREES[k]):
-        for factors in combinations_with_replacement(range(k), degree):
-            product = u[:, factors[0]]
-            for i in factors[1:]:
-                product = product * u[:, i]
-            columns.append(product)
-    return xp.stack(columns, axis=1)
+def bells(xp, u, centres, width):
+    r"""$1, u, e^{-|u - c|^2 / 2 w^2}$ of coordinates (n, k), centres (m, k): (n, 1 + k + m). Far from all, a straight line."""
+    square = xp.sum((u[:, None] - centres[None]) ** 2, axis=-1)
+    return xp.concatenate([xp.ones((len(u), 1)), u, xp.exp(-0.5 * square / width**2)], axis=1)
 
 
 class NormalGiven(NamedTuple):
     r"""$z_{lead} = F u_{lead}$ of the leading coordinates, and given them the rest as a normal vector whose moments they decide:
     $z = C\,[\,m + (I + N)\, e^{b} \odot u\,]$ with N strictly lower triangular.
 
-    $m$, $b$ and $N$ are polynomials of $u_{lead}$ (`powers`), which the factor C makes small.
+    $m$, $b$ and $N$ are smooth functions of $u_{lead}$, sums of `bells`; the factor C makes them small.
     """
 
     order: Any  # (d,) integers: z_i is x[order[i]] - mean[order[i]]
     mean: Any  # (d,) of x
     lead: Any  # (k, k), lower triangular: F
-    location: Any  # (powers, d - k): m
-    log_scale: Any  # (powers, d - k): b
-    shear: Any  # (powers, d - k, d - k): N
+    centres: Any  # (m, k): of the bells
+    width: Any  # ()
+    location: Any  # (1 + k + m, d - k): m
+    log_scale: Any  # (1 + k + m, d - k): b
+    shear: Any  # (1 + k + m, d - k, d - k): N
     factor: Any  # (d - k, d - k), lower triangular: C
 
     def _forward(self, xp, u):
         """x and the log determinant, for (n, d) points."""
         k, (size, rest) = len(self.lead), self.location.shape
-        phi = powers(xp, u[:, :k])
+        phi = bells(xp, u[:, :k], self.centres, self.width)
         log_scale = xp.clip(phi @ self.log_scale, -STEEPEST, STEEPEST)
         v = xp.exp(log_scale) * u[:, k:]
         sheared = (v @ self.shear.reshape(size * rest, rest).T).reshape(-1, size, rest)
@@ -219,7 +206,7 @@ class NormalGiven(NamedTuple):
         k, rest = len(self.lead), len(self.factor)
         z = (np.asarray(x) - self.mean)[:, np.asarray(self.order)]
         lead = solved(np.asarray(self.lead), z[:, :k])
-        phi = powers(np, lead)
+        phi = bells(np, lead, np.asarray(self.centres), self.width)
         v = solved(np.asarray(self.factor), z[:, k:]) - phi @ self.location
         shear = np.asarray(self.shear).reshape(-1, rest * rest)
         for i in range(len(v)):

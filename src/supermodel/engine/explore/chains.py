@@ -22,7 +22,7 @@ from supermodel.verdict.diagnostics import split_rhat
 
 WALKERS, ROUND, ROUNDS = 16, 12, 5
 NUTS_CHAINS, NUTS_WARMUP, NUTS_DRAWS = 4, 700, 400
-SHORT_WARMUP, SHORT_DRAWS = 50, 50  # enough to be in the mass and to know its scales, where curvatures tell the rest
+SHORT_WARMUP, SHORT_DRAWS = 30, 20  # to be in the mass and roughly know its scales, where nested Laplace does the rest
 
 
 class Chains(NamedTuple):

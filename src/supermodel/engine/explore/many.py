@@ -1,8 +1,8 @@
 r"""Looks at a model of many parameters: chains with gradients, or particles without.
 
 With gradients: climbs from several prior draws (do they reach the same mode?), then Hamiltonian chains about it; where these
-do not hold together, or the posterior is far from normal there, NUTS from dispersed starts and curvatures at its draws. Without:
-populations of tempered particles with different random numbers and more and more moves, until two agree.
+do not hold together, or the posterior is far from normal there, NUTS from dispersed starts and nested Laplace about its draws.
+Without: populations of tempered particles with different random numbers and more and more moves, until two agree.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from supermodel.embedding.warp import Warp
 from supermodel.engine.explore.chains import NUTS_CHAINS, SHORT_DRAWS, SHORT_WARMUP, Chains, about_a_mode, nuts
 from supermodel.engine.explore.climb import Climber, Mode, find_modes, hills_of
 from supermodel.engine.explore.cloud import log_mean_error
-from supermodel.engine.explore.curvatures import Weighed, by_curvatures
+from supermodel.engine.explore.nested_laplace import Weighed, nested_laplace
 from supermodel.engine.explore.particles import Particles, temper
 from supermodel.engine.explore.pilot import Look, Pilot, fitted_reference, misfit
 from supermodel.engine.explore.slopes import Slopes
@@ -34,7 +34,7 @@ MIXED = 1.2  # R-hat of ln J above which they have not settled
 MOVES, MORE_MOVES, MOST_POPULATIONS = 3, 4, 4  # of each particle at a temperature; times as many in the next population
 SHARE = 0.4  # of the evaluations left that another population may take
 NUTS_ROOM = 400_000  # evaluations that NUTS may take
-CURVED_UP_TO = 256  # parameters up to which all curvatures are fitted: d^2 / 2 polynomials of the leaders
+CURVED_UP_TO = 256  # parameters up to which all of a covariance is fitted: d^2 / 2 functions of the leaders
 SERVES = 0.1  # effective share of a reference's own draws with which it will do: its spread is about 1.5 nats
 MISSED = 3.0  # nats of ln J - ln r beyond ln Z on a chain's draws, on average: with more it is somewhere else
 
@@ -149,7 +149,7 @@ def _inverse(warp: Warp) -> tuple[np.ndarray, np.ndarray]:
 
 
 def _dispersed(joint, rng, seed, meter: Meter, effort: Effort, looks) -> Pilot:
-    """NUTS from dispersed starts: short chains where curvatures at their draws make a reference that serves; else long ones,
+    """NUTS from dispersed starts: short chains where nested Laplace from their draws makes a reference that serves; else long ones,
     and the warp, affine or conditional, that leaves the least spread.
     """
     if not effort.second or meter.room < NUTS_ROOM:
@@ -161,13 +161,13 @@ def _dispersed(joint, rng, seed, meter: Meter, effort: Effort, looks) -> Pilot:
         looks = [*looks, Look("NUTS", UNKNOWN, UNKNOWN, meter.evaluations - since)]
         since = meter.evaluations
         try:
-            found = by_curvatures(joint, meter, rng, chains.x)
+            found = nested_laplace(joint, meter, rng, chains.x)
         except Enough:
             found = None
         if found is not None and found.share > SERVES and _is_covered(joint, chains, found):
-            look = Look("curvatures", found.log_evidence, found.error + 0.1, meter.evaluations - since)
-            return _of_curvatures(joint, chains, found, [*looks, look], rng)
-        looks = [*looks, Look("curvatures", UNKNOWN, UNKNOWN, meter.evaluations - since)]
+            look = Look("nested Laplace", found.log_evidence, found.error + 0.1, meter.evaluations - since)
+            return _of_laplace(joint, chains, found, [*looks, look], rng)
+        looks = [*looks, Look("nested Laplace", UNKNOWN, UNKNOWN, meter.evaluations - since)]
         warps = () if found is None else (found.warp,)
     if chains is None or meter.left > NUTS_ROOM:
         since = meter.evaluations
@@ -188,7 +188,7 @@ def _is_covered(joint: Joint, chains: Chains, found: Weighed) -> bool:
     return bool(max(means) - found.log_evidence < MISSED)
 
 
-def _of_curvatures(joint: Joint, chains: Chains, found: Weighed, looks, rng) -> Pilot:
+def _of_laplace(joint: Joint, chains: Chains, found: Weighed, looks, rng) -> Pilot:
     """Points from the chains and, by weight, from the reference: two ways to the posterior, one half from each."""
     w = np.exp(found.gap - found.gap.max())
     drawn = rng.choice(len(w), BATCH // 2, p=w / w.sum())
