@@ -17,6 +17,7 @@ PATIENCE = 2_000_000  # evaluations, where the user sets no limit
 LONG, FEW_CROSSINGS = 25_000, 4  # draws of an edge after which fewer crossings than this will not become more
 HOPELESS = 200_000  # draws of an edge beyond which more of the same would not mend it
 FIRST_BLOCKS, LEAST_BLOCKS = 4, 2  # before the first estimate; on an edge that is short or that no ln B rests on
+WORTH = 0.05  # of what it cost to find a posterior of many parameters that the first draws may cost, if they are cheap
 CHAPTER = 131_072  # draws of an edge that are kept at least; of twice as many the first half is kept as a report
 WORTH_COMPILING = 128  # blocks of an edge from which on they are one compiled program: a second of moves in NumPy
 WIDE = (

@@ -21,8 +21,12 @@ from supermodel.models.joint import Joint
 from supermodel.verdict.diagnostics import split_rhat
 
 WALKERS, ROUND, ROUNDS = 16, 12, 5
-NUTS_CHAINS, NUTS_WARMUP, NUTS_DRAWS = 4, 700, 400
-SHORT_WARMUP, SHORT_DRAWS = 30, 20  # to be in the mass and roughly know its scales, where nested Laplace does the rest
+NUTS_CHAINS, NUTS_WARMUP, NUTS_DRAWS, NUTS_DOUBLINGS = 4, 700, 400, 10
+SHORT = (
+    30,
+    20,
+    7,
+)  # warm-up, draws, doublings: to be in the mass and roughly know its scales, where nested Laplace does the rest
 
 
 class Chains(NamedTuple):
@@ -77,6 +81,7 @@ def nuts(
     seed: int,
     warmup: int = NUTS_WARMUP,
     draws: int = NUTS_DRAWS,
+    doublings: int = NUTS_DOUBLINGS,
 ) -> Chains:
     """NUTS with window adaptation from the best of some prior draws; a diagonal metric for many parameters."""
     import blackjax
@@ -86,7 +91,7 @@ def nuts(
     d = joint.dimension
     starts = _starts(joint, meter, rng)
     adapt = blackjax.window_adaptation(
-        blackjax.nuts, joint.__call__, is_mass_matrix_diagonal=d > 50, target_acceptance_rate=0.85,
+        blackjax.nuts, joint.__call__, is_mass_matrix_diagonal=d > 50, target_acceptance_rate=0.85, max_num_doublings=doublings,
         adaptation_info_fn=blackjax.adaptation.base.get_filter_adapt_info_fn(info_keys={"num_integration_steps"}),
     )  # fmt: skip
 

@@ -13,7 +13,7 @@ import numpy as np
 
 from supermodel.embedding.reference import Reference, standard_normal
 from supermodel.embedding.warp import Warp
-from supermodel.engine.explore.chains import NUTS_CHAINS, SHORT_DRAWS, SHORT_WARMUP, Chains, about_a_mode, nuts
+from supermodel.engine.explore.chains import NUTS_CHAINS, SHORT, Chains, about_a_mode, nuts
 from supermodel.engine.explore.climb import Climber, Mode, find_modes, hills_of
 from supermodel.engine.explore.cloud import log_mean_error
 from supermodel.engine.explore.nested_laplace import Weighed, nested_laplace
@@ -35,7 +35,7 @@ MOVES, MORE_MOVES, MOST_POPULATIONS = 3, 4, 4  # of each particle at a temperatu
 SHARE = 0.4  # of the evaluations left that another population may take
 NUTS_ROOM = 400_000  # evaluations that NUTS may take
 CURVED_UP_TO = 256  # parameters up to which all of a covariance is fitted: d^2 / 2 functions of the leaders
-SERVES = 0.1  # effective share of a reference's own draws with which it will do: its spread is about 1.5 nats
+SERVES = 0.5  # effective share of a reference's own draws with which it will do: where others are not normal it is less
 MISSED = 3.0  # nats of ln J - ln r beyond ln Z on a chain's draws, on average: with more it is somewhere else
 
 
@@ -157,7 +157,7 @@ def _dispersed(joint, rng, seed, meter: Meter, effort: Effort, looks) -> Pilot:
     chains, warps = None, ()
     if joint.dimension <= CURVED_UP_TO:
         since = meter.evaluations
-        chains = nuts(joint, meter, rng, seed, SHORT_WARMUP, SHORT_DRAWS)
+        chains = nuts(joint, meter, rng, seed, *SHORT)
         looks = [*looks, Look("NUTS", UNKNOWN, UNKNOWN, meter.evaluations - since)]
         since = meter.evaluations
         try:

@@ -18,10 +18,10 @@ from scipy.linalg import solve_triangular
 
 from supermodel.embedding.reference import LOG_2PI, Hills, Reference, joined, one_hill
 from supermodel.embedding.warp import NormalGiven, bells, lifted_cholesky
-from supermodel.engine.explore.cloud import effective_size, log_mean_error
+from supermodel.engine.explore.cloud import effective_size, flattened, log_mean_error
 from supermodel.engine.explore.hills import Sample, fit
 from supermodel.engine.meter import Meter
-from supermodel.engine.policy import FITTED, PRIOR_SHARE
+from supermodel.engine.policy import ENOUGH, FITTED, PRIOR_SHARE
 from supermodel.models.joint import Joint
 
 STEP = 1e-4  # standard deviations, of the differences of gradients
@@ -42,6 +42,7 @@ MOST_BELLS = 64  # each has a matrix of its own
 WIDTH = 1.5  # of a bell, in units of the spacing
 RIDGE = 1e-8
 DRAWN = 1024  # draws of the reference, by which it is judged
+GOOD = 0.7  # effective share of them from which on their law of the leaders need not be fitted again
 FAR, FAR_SHARE = 2.0, 0.15  # width, in units of the leaders' law, and share of the hill that covers what others do not
 MOST_HILLS = 8  # of the leaders' law
 WIDER = 1.1  # times their fitted width, for the tails
@@ -111,7 +112,7 @@ def leaders(joint: Joint, meter: Meter, rng: np.random.Generator, x: np.ndarray,
 
 
 def _third(joint, meter: Meter, rng, points, scale, unit, but: list[int]) -> tuple[np.ndarray, np.ndarray]:
-    r"""(d,): $|T_i|^2$ without the coordinates `but`; (d,): the sum of them all without `but` and one coordinate more.
+    r"""(d,): $|T_i|^2$ without the coordinates `but`; (d,): the share of their sum that is left without one coordinate more.
 
     $|T_i|^2 = \mathrm{E}\,|T_i v|^2$, $v$ standard normal, by differences; one half of $v$ is nought and then the other, so that
     half of the products tell what there is without a coordinate.
@@ -129,7 +130,8 @@ def _third(joint, meter: Meter, rng, points, scale, unit, but: list[int]) -> tup
         square[but] = square[:, but] = 0.0
         rows += 2 * square.sum(1)
         left = square.sum() - square.sum(0) - square.sum(1) + np.diagonal(square)
-        without += np.where(half, 0.0, 4 * left)
+        # As a share, since points differ in size, and each coordinate has its own half of the products.
+        without += np.where(half, 0.0, 2 * left / max(square.sum(), 1e-300))
     without[but] = np.inf
     return rows / len(points), without / len(points)
 
@@ -274,6 +276,14 @@ def law_of(nodes: Nodes, smooth: Smooth, rng: np.random.Generator) -> Hills:
     return fit(Sample(t, weight / weight.sum(), log_mass), rng, MOST_HILLS, np.inf).widened(WIDER)
 
 
+def law_from(found: Weighed, k: int, rng: np.random.Generator) -> Hills:
+    """Hills of the leaders, fitted to weighted draws: ln mass is not exact where the others are not quite normal."""
+    weight = np.exp(flattened(found.gap - found.gap.max(), ENOUGH))
+    u = found.warp.inverse(found.x)
+    log_target = found.log_joint + found.warp.log_det_at(u) + 0.5 * np.sum(u[:, k:] ** 2, axis=1)
+    return fit(Sample(u[:, :k], weight / weight.sum(), log_target), rng, MOST_HILLS, np.inf).widened(WIDER)
+
+
 def of_all(law: Hills, d: int) -> Hills:
     """Hills of the leaders (k) beside a standard normal of the others, and a wide one about them all for the tails."""
     k = law.means.shape[1]
@@ -323,4 +333,8 @@ def nested_laplace(joint: Joint, meter: Meter, rng: np.random.Generator, x: np.n
             break
         frame = frame._replace(factor=COARSER * frame.factor)
     smooth = Smooth.at(nodes.t)
-    return weighed(joint, meter, rng, normal_given(frame, nodes, smooth, d), law_of(nodes, smooth, rng))
+    found = weighed(joint, meter, rng, normal_given(frame, nodes, smooth, d), law_of(nodes, smooth, rng))
+    if not 0 < found.share < GOOD:
+        return found
+    again = weighed(joint, meter, rng, found.warp, law_from(found, len(chosen), rng))
+    return max(found, again, key=lambda w: w.share)
