@@ -12,6 +12,7 @@ from dataclasses import asdict
 from pathlib import Path
 
 from benchmarks.calibration import run, summary
+from benchmarks.dimension import main as dimension
 from benchmarks.fire.trial import main as fire
 from benchmarks.nonnormal import main as nonnormal
 from benchmarks.peers.run import main as peers
@@ -42,7 +43,7 @@ def line(row: Row) -> str:
 
 
 def main(names: list[str]) -> int:
-    apart = {"fire": fire, "nonnormal": nonnormal, "survey": survey, "scheduler": scheduler}
+    apart = {"fire": fire, "nonnormal": nonnormal, "survey": survey, "scheduler": scheduler, "dimension": dimension}
     if names and names[0] in apart:
         return apart[names[0]](names[1:])
     if names[:1] == ["peers"]:

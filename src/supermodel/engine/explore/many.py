@@ -13,7 +13,7 @@ import numpy as np
 
 from supermodel.embedding.reference import Reference, standard_normal
 from supermodel.embedding.warp import Warp
-from supermodel.engine.explore.chains import NUTS_CHAINS, SHORT, Chains, about_a_mode, nuts
+from supermodel.engine.explore.chains import MIXED, NUTS_CHAINS, SHORT, Chains, about_a_mode, nuts
 from supermodel.engine.explore.climb import Climber, Mode, find_modes, hills_of
 from supermodel.engine.explore.cloud import log_mean_error
 from supermodel.engine.explore.nested_laplace import Weighed, nested_laplace
@@ -29,8 +29,7 @@ UNKNOWN = float("nan")  # chains leave no ln Z of their own
 RIVAL = 7.0  # nats of mass within which another mode counts
 HILLS_UP_TO = 60  # parameters up to which Gaussian hills at several modes serve as the reference
 SMOOTH = 0.3  # spread per root dimension up to which chains about a mode are believed; beyond, where ln J is concave
-ROUGH = 0.5  # beyond which they are not at all
-MIXED = 1.2  # R-hat of ln J above which they have not settled
+ROUGH = 0.5  # beyond which hills at several modes are not
 MOVES, MORE_MOVES, MOST_POPULATIONS = 3, 4, 4  # of each particle at a temperature; times as many in the next population
 SHARE = 0.4  # of the evaluations left that another population may take
 NUTS_ROOM = 400_000  # evaluations that NUTS may take
@@ -62,7 +61,11 @@ def _with_gradients(joint, known, rng, seed, stream, meter: Meter, effort: Effor
     if modes:
         rivals = [m for m in modes if m.log_mass > modes[0].log_mass - RIVAL]
         if len(rivals) > 1 and joint.dimension <= HILLS_UP_TO:
-            return _hilly(joint, rng, meter, rivals, climbs)
+            hilly = _hilly(joint, rng, meter, rivals, climbs)
+            # Tops of J where hardly any mass is, as hierarchies have them, are no modes.
+            if hilly.spread <= ROUGH * np.sqrt(joint.dimension):
+                return hilly
+            return _dispersed(joint, rng, seed, meter, effort, hilly.looks[:1])
         found = _at_the_mode(joint, rng, meter, modes[0], climbs)
         if found is not None and found.spread <= min(NEARLY_NORMAL, 0.1 * np.sqrt(joint.dimension)):
             return found
@@ -80,11 +83,11 @@ def _with_gradients(joint, known, rng, seed, stream, meter: Meter, effort: Effor
 def _is_believed(joint: Joint, chains: Chains, meter: Meter, rng: np.random.Generator) -> bool:
     """Whether chains about a mode have seen all: the further from normal the posterior, the more that has to be shown."""
     left = spread(chains.log_joint, chains.x, chains.warp) / np.sqrt(joint.dimension)
-    if not (left <= ROUGH and chains.rhat < MIXED):
+    if not chains.rhat < MIXED:
         return False
     if left <= SMOOTH:
         return True
-    # Far from normal, but concave: no funnel is left to go down.
+    # Far from normal, but concave: one mode, and no funnel is left to go down.
     x = np.concatenate([chains.x[rng.choice(len(chains.x), BATCH)], joint.space.sample_prior(rng, BATCH)])
     return Slopes(x, *meter.value_and_gradient(joint, x)).is_concave(chains.warp)
 
