@@ -98,6 +98,8 @@ def picture(kept: dict, path: Path = FIGURE) -> None:
         good = np.array([r["error"] <= TARGET and r["verdict"] in ("ok", "caution") for r in found])
         axes.plot(d[good], calls[good], marker, color=colour, markersize=7, label=label, zorder=2)
         axes.plot(d[~good], calls[~good], marker, markerfacecolor="white", color=colour, markersize=7, zorder=2)
+    if any(r["verdict"] not in ("ok", "caution") for r in kept.values()):
+        axes.plot([], [], "o", markerfacecolor="white", color="0.4", markersize=7, label="open: the verdict is fail")
     axes.set(xscale="log", yscale="log", xlabel="parameters  d", ylabel="likelihood evaluations")
     axes.set_title("Logistic regression, n = 3 d, to ± 0.1 in the logarithm", fontsize=11, loc="left")
     axes.set_xticks([10, 30, 100, 300, 1000], ["10", "30", "100", "300", "1000"])
