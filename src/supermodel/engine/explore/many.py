@@ -157,7 +157,8 @@ def _dispersed(joint, rng, seed, meter: Meter, effort: Effort, looks) -> Pilot:
     """
     if not effort.second or meter.room < NUTS_ROOM:
         return _with_particles(joint, seed, 0, meter, effort, looks)
-    chains, warps = None, ()
+    chains: Chains | None = None
+    warps: tuple = ()
     if joint.dimension <= CURVED_UP_TO:
         since = meter.evaluations
         chains = nuts(joint, meter, rng, seed, *SHORT)

@@ -261,9 +261,9 @@ def normal_given(frame: Frame, nodes: Nodes, smooth: Smooth, d: int) -> NormalGi
         shear.append(np.tril(lower / np.diagonal(lower), -1))
     mean = np.empty(d)
     mean[frame.chosen], mean[frame.rest] = frame.centre, nodes.mean[top]
-    fitted = [smooth.coefficients(values) for values in (location, log_scale, shear)]
+    m, b, n = (smooth.coefficients(values) for values in (location, log_scale, shear))
     order = np.array([*frame.chosen, *frame.rest])
-    return NormalGiven(order, mean, frame.factor, smooth.centres, np.array(smooth.width), *fitted, factor)
+    return NormalGiven(order, mean, frame.factor, smooth.centres, np.array(smooth.width), m, b, n, factor)
 
 
 def law_of(nodes: Nodes, smooth: Smooth, rng: np.random.Generator) -> Hills:
