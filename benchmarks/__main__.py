@@ -12,6 +12,7 @@ from dataclasses import asdict
 from pathlib import Path
 
 from benchmarks.calibration import run, summary
+from benchmarks.dimension import main as dimension
 from benchmarks.fire.trial import main as fire
 from benchmarks.mixtures import main as mixtures
 from benchmarks.nonnormal import main as nonnormal
@@ -46,7 +47,7 @@ def line(row: Row) -> str:
 def main(names: list[str]) -> int:
     apart = {
         "fire": fire, "mixtures": mixtures, "nonnormal": nonnormal, "published": published, "survey": survey,
-        "scheduler": scheduler,
+        "scheduler": scheduler, "dimension": dimension,
     }  # fmt: skip
     if names and names[0] in apart:
         return apart[names[0]](names[1:])

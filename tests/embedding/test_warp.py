@@ -9,7 +9,9 @@ from supermodel.embedding.warp import (
     KNOTS,
     SOFT,
     Conditional,
+    NormalGiven,
     Warp,
+    bells,
     from_covariance,
     hinges,
     identity,
@@ -31,6 +33,17 @@ def conditional(rng, d, k):
     )
 
 
+def normal_given(rng, d, k, m=4):
+    """Random coefficients of mean, log scale and shear on m bells of k leading coordinates."""
+    size = 1 + k + m
+    shear = np.tril(0.2 * rng.standard_normal((size, d - k, d - k)), -1)
+    moments = (0.3 * rng.standard_normal((size, d - k)) for _ in range(2))
+    bell = rng.standard_normal((m, k)), np.array(1.2)
+    return NormalGiven(
+        rng.permutation(d), rng.standard_normal(d), lower(rng, k), *bell, *moments, shear, lower(rng, d - k)
+    )
+
+
 def made():
     rng = np.random.default_rng(5)
     return {
@@ -39,6 +52,8 @@ def made():
         "one leader of two": conditional(rng, 2, 1),
         "one leader of five": conditional(rng, 5, 1),
         "three leaders of five": conditional(rng, 5, 3),
+        "normal given one of five": normal_given(rng, 5, 1),
+        "normal given two of six": normal_given(rng, 6, 2),
         "identity": identity(3),
     }
 
@@ -101,6 +116,11 @@ def test_hinges_are_soft_ramps():
     assert features.shape == (3, 2 + len(KNOTS))
     assert np.allclose(features[2, 2:], 50.0 - KNOTS) and np.allclose(features[0, 2:], 0.0)
     assert np.allclose(features[1, 2:], np.log1p(np.exp(-SOFT * KNOTS)) / SOFT)
+
+
+def test_bells_are_one_at_their_centre_and_a_straight_line_far_from_it():
+    phi = bells(np, np.array([[1.0, 2.0], [90.0, 0.0]]), np.array([[1.0, 2.0]]), 0.5)
+    assert np.allclose(phi, [[1, 1, 2, 1], [1, 90, 0, 0]])
 
 
 def test_a_scale_is_never_steeper_than_e12():

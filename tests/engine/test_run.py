@@ -1,6 +1,7 @@
 """The run between its blocks: orders, paths, cycles, budgets, and Ctrl-C at any call."""
 
 import time
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -9,6 +10,7 @@ from scipy import stats
 import supermodel as sm
 from engine_problems import gamma_rates, good_report, made_run
 from supermodel.engine import goals, meter
+from supermodel.engine.kernels import KERNELS
 from supermodel.engine.policy import CLOSED, CLOSING_ERROR, EFFORTS, EXPLORING, TYPICAL
 from supermodel.engine.probe import canonical, probe
 from supermodel.engine.run import Run
@@ -33,6 +35,23 @@ def test_models_are_taken_in_an_order_that_does_not_depend_on_their_names():
         run.probes = probe(run.models, run.data, run.seed, run.meter)
         orders.append([joint.name for joint, _ in run.probes])
     assert orders[0] == orders[1] == ["pooled", "separate"]  # fewer parameters first
+
+
+# -- first draws -----------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "changed, blocks", [({}, 19), ({"is_traced": False}, 0), ({"dimension": 20}, 0), ({"second": 1}, 0)]
+)
+def test_first_draws_are_more_where_a_posterior_of_many_parameters_was_dear_to_find(changed, blocks):
+    """A twentieth of 100 000 evaluations, at 256 a block; of black boxes, few parameters or direct edges none."""
+    what = {"is_traced": True, "dimension": 100, "second": None} | changed
+    edge = SimpleNamespace(
+        is_traced=what["is_traced"], kernel=KERNELS["reference_jumps"], pair=SimpleNamespace(dimension=what["dimension"]),
+        cost_of_a_step=lambda tuning: 16,
+    )  # fmt: skip
+    arm = SimpleNamespace(first=0, second=what["second"], edge=edge, tuning=None)
+    assert Run._worth(SimpleNamespace(pilots=[SimpleNamespace(evaluations=100_000)]), arm) == blocks
 
 
 # -- what is known ----------------------------------------------------------------------------------------------------

@@ -8,7 +8,7 @@ import pytest
 
 from exact_draws import coordinates, example, is_within
 from supermodel.estimation.estimate import Estimate
-from supermodel.verdict.examine import CHAIN, LADDER, Report, evidences_of, examine, least_certain
+from supermodel.verdict.examine import CHAIN, LADDER, Report, _limit, evidences_of, examine, least_certain
 from supermodel.verdict.rules import RULES, bars, findings, is_settled
 from supermodel.verdict.verdict import CODES
 
@@ -202,6 +202,14 @@ def test_an_end_of_an_edge_that_was_never_visited_gives_a_limit(rng):
     assert report.error == math.inf and levels(report) == {"never_visited": "limit"}
     # P(first) < 3 / ESS against P(second) about a sixth: an upper limit.
     assert report.value == pytest.approx(math.log(3 / report.ess) - math.log(np.mean(draws.alpha == 0)), abs=1e-9)
+
+
+def test_a_limit_along_a_path_of_thousands_of_nats_is_a_number():
+    """e^-2000 is none."""
+    seen, log_prior = np.array([0.0, 0.2]), np.array([-2000.0, -1.0])
+    assert _limit(seen, log_prior, 100.0) == pytest.approx(math.log(0.03) - math.log(0.2) + 1999.0)
+    assert _limit(seen[::-1], log_prior, 100.0) == pytest.approx(math.log(0.2) - math.log(0.03) + 1999.0)
+    assert math.isnan(_limit(np.zeros(2), log_prior, 100.0))
 
 
 @pytest.mark.parametrize("rare", [0, 1])

@@ -4,8 +4,9 @@ r"""Warps: bijections $u \to x$ under which a posterior looks like $N(0, I)$. Th
 |---|---|---|
 | `Warp` | $x = m + C u$ | nearly normal posteriors |
 | `Conditional` | location and log scale of most coordinates are smooth functions of a few leading ones | funnels, bananas |
+| `NormalGiven` | mean and covariance of most coordinates are smooth functions of one to three leading ones | hierarchies |
 
-A warp is a pytree of arrays: an argument of compiled code, never a constant. Both kinds have the same five methods: the map
+A warp is a pytree of arrays: an argument of compiled code, never a constant. All kinds have the same five methods: the map
 and its log determinant at one point (traced), and `points`, `inverse` and `log_det_at` for many (NumPy).
 """
 
@@ -145,6 +146,73 @@ class Conditional(NamedTuple):
         rest = (z[:, k:] - features @ self.rest_location.T) * np.exp(-log_scale)
         u[:, k:] = solved(np.asarray(self.factor), rest)
         return u
+
+
+def bells(xp, u, centres, width):
+    r"""$1, u, e^{-|u - c|^2 / 2 w^2}$ of coordinates (n, k), centres (m, k): (n, 1 + k + m). Far from all, a straight line."""
+    square = xp.sum((u[:, None] - centres[None]) ** 2, axis=-1)
+    return xp.concatenate([xp.ones((len(u), 1)), u, xp.exp(-0.5 * square / width**2)], axis=1)
+
+
+class NormalGiven(NamedTuple):
+    r"""$z_{lead} = F u_{lead}$ of the leading coordinates, and given them the rest as a normal vector whose moments they decide:
+    $z = C\,[\,m + (I + N)\, e^{b} \odot u\,]$ with N strictly lower triangular.
+
+    $m$, $b$ and $N$ are smooth functions of $u_{lead}$, sums of `bells`; the factor C makes them small.
+    """
+
+    order: Any  # (d,) integers: z_i is x[order[i]] - mean[order[i]]
+    mean: Any  # (d,) of x
+    lead: Any  # (k, k), lower triangular: F
+    centres: Any  # (m, k): of the bells
+    width: Any  # ()
+    location: Any  # (1 + k + m, d - k): m
+    log_scale: Any  # (1 + k + m, d - k): b
+    shear: Any  # (1 + k + m, d - k, d - k): N
+    factor: Any  # (d - k, d - k), lower triangular: C
+
+    def _forward(self, xp, u):
+        """x and the log determinant, for (n, d) points."""
+        k, (size, rest) = len(self.lead), self.location.shape
+        phi = bells(xp, u[:, :k], self.centres, self.width)
+        log_scale = xp.clip(phi @ self.log_scale, -STEEPEST, STEEPEST)
+        v = xp.exp(log_scale) * u[:, k:]
+        sheared = (v @ self.shear.reshape(size * rest, rest).T).reshape(-1, size, rest)
+        y = phi @ self.location + v + xp.sum(phi[:, :, None] * sheared, axis=1)
+        z = xp.concatenate([u[:, :k] @ self.lead.T, y @ self.factor.T], axis=1)
+        inverse = np.argsort(np.asarray(self.order)) if xp is np else xp.argsort(self.order)
+        constant = xp.log(xp.diagonal(self.lead)).sum() + xp.log(xp.diagonal(self.factor)).sum()
+        return self.mean + z[:, inverse], log_scale.sum(1) + constant
+
+    def __call__(self, u):
+        import jax.numpy as jnp
+
+        return self._forward(jnp, u[None])[0][0]
+
+    def log_det(self, u):
+        import jax.numpy as jnp
+
+        return self._forward(jnp, u[None])[1][0]
+
+    def points(self, u: np.ndarray) -> np.ndarray:
+        return self._forward(np, u)[0]
+
+    def log_det_at(self, u: np.ndarray) -> np.ndarray:
+        return self._forward(np, u)[1]
+
+    def inverse(self, x: np.ndarray) -> np.ndarray:
+        from scipy.linalg import solve_triangular
+
+        k, rest = len(self.lead), len(self.factor)
+        z = (np.asarray(x) - self.mean)[:, np.asarray(self.order)]
+        lead = solved(np.asarray(self.lead), z[:, :k])
+        phi = bells(np, lead, np.asarray(self.centres), self.width)
+        v = solved(np.asarray(self.factor), z[:, k:]) - phi @ self.location
+        shear = np.asarray(self.shear).reshape(-1, rest * rest)
+        for i in range(len(v)):
+            v[i] = solve_triangular((phi[i] @ shear).reshape(rest, rest), v[i], lower=True, unit_diagonal=True)
+        v *= np.exp(-np.clip(phi @ self.log_scale, -STEEPEST, STEEPEST))
+        return np.concatenate([lead, v], axis=1)
 
 
 def identity(dimension: int) -> Warp:

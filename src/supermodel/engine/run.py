@@ -32,6 +32,7 @@ from supermodel.engine.policy import (
     EASY_FEW,
     EFFORTS,
     EXPLORING,
+    FEW,
     FEW_CROSSINGS,
     FIRST_BLOCKS,
     GROWTH,
@@ -45,6 +46,7 @@ from supermodel.engine.policy import (
     THREE,
     TYPICAL,
     WELCOME,
+    WORTH,
     Effort,
 )  # fmt: skip
 from supermodel.engine.probe import pace, probe
@@ -310,6 +312,7 @@ class Run:
             blocks = LEAST_BLOCKS if least else arm.edge.kernel.first_blocks
             if self._spares(arm.edge):  # of dear calls no more than the error asks for
                 blocks = 1 if arm.gap.length < SHORT_PATH else min(blocks, FIRST_BLOCKS)
+            blocks = max(blocks, self._worth(arm))
             self._add(arm, blocks, self.meter.room // ((len(fresh) - i) * arm.edge.cost_of_a_step(arm.tuning)))
         while not self.ended:
             self._keep()
@@ -319,6 +322,14 @@ class Run:
             if not self.ended:
                 arm = self._most_useful()
                 self._add(arm, max(1, arm.n_blocks // GROWTH))
+
+    def _worth(self, arm: Arm) -> int:
+        """Blocks that cost little beside the exploration that led to them: an error from many draws is itself known better."""
+        edge = arm.edge
+        if arm.second is not None or not edge.is_traced or edge.kernel.needs_gradients or edge.pair.dimension <= FEW:
+            return 0
+        each = STEPS * edge.cost_of_a_step(arm.tuning)
+        return int(WORTH * self.pilots[arm.first].evaluations // each)
 
     def _add(self, arm: Arm, blocks: int, most_steps: int = PATIENCE) -> None:
         while blocks > 0 and most_steps > 0:

@@ -112,7 +112,7 @@ def _of_ladder(draws: Draws) -> Report:
     ends = np.array([np.mean(rung == coordinate.corner(k)) for k in (0, 1)])
     if ends.min() == 0:
         prior = coordinate.log_prior_table[[coordinate.corner(0), coordinate.corner(1)]]
-        value, error = _limit(ends, np.exp(prior), ess), np.inf
+        value, error = _limit(ends, prior, ess), np.inf
     elif not fit.is_connected:
         value = np.nan
     return Report(
@@ -166,12 +166,15 @@ def _ladder(draws: Draws) -> Ladder:
     return draws.supermodel.coordinate
 
 
-def _limit(visits: np.ndarray, prior: np.ndarray, ess: float) -> float:
-    """The 95% limit on ln Z_first - ln Z_second when one (of shares `visits`) was never seen; NaN when neither was."""
+def _limit(visits: np.ndarray, log_prior: np.ndarray, ess: float) -> float:
+    """The 95% limit on ln Z_first - ln Z_second when one (of shares `visits`) was never seen; NaN when neither was.
+
+    Logarithms of the prior: along a path of 1000 nats its ends differ by more than a number can hold.
+    """
     if visits.max() == 0:
         return float("nan")
-    first, second = np.where(visits > 0, visits, min(LIMIT / ess, 1.0)) / prior
-    return float(np.log(first) - np.log(second))
+    first, second = np.log(np.where(visits > 0, visits, min(LIMIT / ess, 1.0))) - log_prior
+    return float(first - second)
 
 
 def _tail(draws: Draws, here: np.ndarray) -> tuple[float, float, float]:
@@ -224,7 +227,7 @@ def evidences_of(draws: Draws) -> Evidences:
     tilt = draws.supermodel.tilt
     for k in np.flatnonzero(unseen).tolist():
         seen = prior[best] * np.exp(log_mean_exp(terms)[best])
-        ratio = _limit(np.array([0.0, seen]), prior[[k, best]], terms[..., 0].size / tau)
+        ratio = _limit(np.array([0.0, seen]), np.log(prior[[k, best]]), terms[..., 0].size / tau)
         values[k] = values[best] + tilt[best] + ratio - tilt[k]
     return Evidences(
         found.names, values, found.covariance, found.absolute, {**found.details, "limit_probability": 0.95}

@@ -1,5 +1,7 @@
 """Looks at many parameters: curvature where it is exact, hills at rival modes, particles for black boxes."""
 
+from types import SimpleNamespace
+
 import jax.numpy as jnp
 import numpy as np
 import numpyro.distributions as dist
@@ -7,7 +9,10 @@ import pytest
 
 import supermodel as sm
 from engine_problems import Conjugate, meter
-from supermodel.engine.explore.many import look_at_many
+from supermodel.embedding.reference import standard_normal
+from supermodel.embedding.warp import Warp
+from supermodel.engine.explore.chains import NUTS_CHAINS, Chains
+from supermodel.engine.explore.many import _is_believed, _is_covered, look_at_many
 from supermodel.engine.policy import BATCH, EFFORTS
 from supermodel.models.joint import Joint
 
@@ -71,3 +76,34 @@ def test_rival_modes_get_a_hill_each():
     wide = np.hypot(1, sigma)
     each = -0.5 * (y / wide) ** 2 - D * np.log(wide * np.sqrt(2 * np.pi))
     assert abs(pilot.looks[1].log_evidence - each - np.log(2)) < 5 * pilot.looks[1].error < 1.0
+
+
+def test_a_chain_that_sits_where_the_reference_has_no_draws_is_seen(rng):
+    problem = Conjugate(D, traced=True)
+    warp = Warp(problem.mean, problem.sd * np.eye(D))
+    found = SimpleNamespace(warp=warp, reference=standard_normal(D), log_evidence=problem.log_evidence)
+    x = problem.mean + problem.sd * rng.standard_normal((20 * NUTS_CHAINS, D))
+    chains = Chains(x, problem.joint.log_joint_at(x), warp, 0.1, 1.0)
+    assert _is_covered(problem.joint, chains, found)
+    x = x.copy()
+    x[-20:, 0] += 6 * problem.sd  # as if there were as much of J there
+    assert not _is_covered(problem.joint, chains._replace(x=x), found)
+
+
+def test_chains_far_from_normal_are_believed_where_ln_j_is_concave(rng):
+    """Logistic regression without noise is concave and skewed. A sine in it is not, nor are chains that have not settled."""
+    a = rng.standard_normal((60, D))
+
+    def chains_of(bend):
+        def log_likelihood(p):
+            return -jnp.sum(jnp.logaddexp(0.0, a @ p["x"])) + bend * jnp.sum(jnp.sin(9 * p["x"]))
+
+        joint = Joint("m", sm.Model({"x": dist.Normal(0, 1).expand([D])}, log_likelihood))
+        x = rng.standard_normal((128, D))
+        return joint, Chains(x, 3 * np.arange(128.0), Warp(np.zeros(D), np.eye(D)), 0.1, 1.0)
+
+    joint, chains = chains_of(0.0)
+    assert _is_believed(joint, chains, meter(), rng) and not _is_believed(
+        joint, chains._replace(rhat=1.3), meter(), rng
+    )
+    assert not _is_believed(*chains_of(1.0), meter(), rng)

@@ -1,8 +1,8 @@
 r"""Looks at a model of many parameters: chains with gradients, or particles without.
 
 With gradients: climbs from several prior draws (do they reach the same mode?), then Hamiltonian chains about it; where these
-do not hold together, or the posterior is far from normal there, NUTS from dispersed starts. Without: populations of tempered
-particles with different random numbers and more and more moves, until two agree.
+do not hold together, or the posterior is far from normal there, NUTS from dispersed starts and nested Laplace about its draws.
+Without: populations of tempered particles with different random numbers and more and more moves, until two agree.
 """
 
 from __future__ import annotations
@@ -13,11 +13,12 @@ import numpy as np
 
 from supermodel.embedding.reference import Reference, standard_normal
 from supermodel.embedding.warp import Warp
-from supermodel.engine.explore.chains import Chains, about_a_mode, nuts
+from supermodel.engine.explore.chains import MIXED, NUTS_CHAINS, SHORT, Chains, about_a_mode, nuts
 from supermodel.engine.explore.climb import Climber, Mode, find_modes, hills_of
 from supermodel.engine.explore.cloud import log_mean_error
+from supermodel.engine.explore.nested_laplace import Weighed, nested_laplace
 from supermodel.engine.explore.particles import Particles, temper
-from supermodel.engine.explore.pilot import Look, Pilot, fitted_reference
+from supermodel.engine.explore.pilot import Look, Pilot, fitted_reference, misfit
 from supermodel.engine.explore.slopes import Slopes
 from supermodel.engine.meter import Enough, Meter
 from supermodel.engine.policy import BATCH, EXACT, NEARLY_NORMAL, PRIOR_SHARE, VAGUE, Effort
@@ -28,11 +29,13 @@ UNKNOWN = float("nan")  # chains leave no ln Z of their own
 RIVAL = 7.0  # nats of mass within which another mode counts
 HILLS_UP_TO = 60  # parameters up to which Gaussian hills at several modes serve as the reference
 SMOOTH = 0.3  # spread per root dimension up to which chains about a mode are believed; beyond, where ln J is concave
-ROUGH = 0.5  # beyond which they are not at all
-MIXED = 1.2  # R-hat of ln J above which they have not settled
+ROUGH = 0.5  # beyond which hills at several modes are not
 MOVES, MORE_MOVES, MOST_POPULATIONS = 3, 4, 4  # of each particle at a temperature; times as many in the next population
 SHARE = 0.4  # of the evaluations left that another population may take
 NUTS_ROOM = 400_000  # evaluations that NUTS may take
+CURVED_UP_TO = 256  # parameters up to which all of a covariance is fitted: d^2 / 2 functions of the leaders
+SERVES = 0.5  # effective share of a reference's own draws with which it will do: where others are not normal it is less
+MISSED = 3.0  # nats of ln J - ln r beyond ln Z on a chain's draws, on average: with more it is somewhere else
 
 
 def look_at_many(joint: Joint, known: Any, seed: int, stream: int, meter: Meter, effort: Effort) -> Pilot:
@@ -58,7 +61,11 @@ def _with_gradients(joint, known, rng, seed, stream, meter: Meter, effort: Effor
     if modes:
         rivals = [m for m in modes if m.log_mass > modes[0].log_mass - RIVAL]
         if len(rivals) > 1 and joint.dimension <= HILLS_UP_TO:
-            return _hilly(joint, rng, meter, rivals, climbs)
+            hilly = _hilly(joint, rng, meter, rivals, climbs)
+            # Tops of J where hardly any mass is, as hierarchies have them, are no modes.
+            if hilly.spread <= ROUGH * np.sqrt(joint.dimension):
+                return hilly
+            return _dispersed(joint, rng, seed, meter, effort, hilly.looks[:1])
         found = _at_the_mode(joint, rng, meter, modes[0], climbs)
         if found is not None and found.spread <= min(NEARLY_NORMAL, 0.1 * np.sqrt(joint.dimension)):
             return found
@@ -76,11 +83,11 @@ def _with_gradients(joint, known, rng, seed, stream, meter: Meter, effort: Effor
 def _is_believed(joint: Joint, chains: Chains, meter: Meter, rng: np.random.Generator) -> bool:
     """Whether chains about a mode have seen all: the further from normal the posterior, the more that has to be shown."""
     left = spread(chains.log_joint, chains.x, chains.warp) / np.sqrt(joint.dimension)
-    if not (left <= ROUGH and chains.rhat < MIXED):
+    if not chains.rhat < MIXED:
         return False
     if left <= SMOOTH:
         return True
-    # Far from normal, but concave: no funnel is left to go down.
+    # Far from normal, but concave: one mode, and no funnel is left to go down.
     x = np.concatenate([chains.x[rng.choice(len(chains.x), BATCH)], joint.space.sample_prior(rng, BATCH)])
     return Slopes(x, *meter.value_and_gradient(joint, x)).is_concave(chains.warp)
 
@@ -145,17 +152,56 @@ def _inverse(warp: Warp) -> tuple[np.ndarray, np.ndarray]:
 
 
 def _dispersed(joint, rng, seed, meter: Meter, effort: Effort, looks) -> Pilot:
-    """NUTS from dispersed starts, and the warp, affine or conditional, that leaves the least spread."""
+    """NUTS from dispersed starts: short chains where nested Laplace from their draws makes a reference that serves; else long ones,
+    and the warp, affine or conditional, that leaves the least spread.
+    """
     if not effort.second or meter.room < NUTS_ROOM:
         return _with_particles(joint, seed, 0, meter, effort, looks)
-    since = meter.evaluations
-    chains = nuts(joint, meter, rng, seed)
+    chains: Chains | None = None
+    warps: tuple = ()
+    if joint.dimension <= CURVED_UP_TO:
+        since = meter.evaluations
+        chains = nuts(joint, meter, rng, seed, *SHORT)
+        looks = [*looks, Look("NUTS", UNKNOWN, UNKNOWN, meter.evaluations - since)]
+        since = meter.evaluations
+        try:
+            found = nested_laplace(joint, meter, rng, chains.x)
+        except Enough:
+            found = None
+        if found is not None and found.share > SERVES and _is_covered(joint, chains, found):
+            look = Look("nested Laplace", found.log_evidence, found.error + 0.1, meter.evaluations - since)
+            return _of_laplace(joint, chains, found, [*looks, look], rng)
+        looks = [*looks, Look("nested Laplace", UNKNOWN, UNKNOWN, meter.evaluations - since)]
+        warps = () if found is None else (found.warp,)
+    if chains is None or meter.left > NUTS_ROOM:
+        since = meter.evaluations
+        chains = nuts(joint, meter, rng, seed)
+        looks = [*looks, Look("NUTS", UNKNOWN, UNKNOWN, meter.evaluations - since)]
     weight = np.full(len(chains.x), 1 / len(chains.x))
-    fit = fitted_reference(joint, chains.x, weight, chains.log_joint, rng)
-    looks = [*looks, Look("NUTS", UNKNOWN, UNKNOWN, meter.evaluations - since)]
+    fit = fitted_reference(joint, chains.x, weight, chains.log_joint, rng, warps)
     rows = rng.choice(len(chains.x), BATCH, replace=False)
     agreed = bool(chains.rhat < 1.3)
     return Pilot(joint, fit.warp, fit.reference, chains.x[rows], chains.log_joint[rows], fit.spread, looks, agreed)
+
+
+def _is_covered(joint: Joint, chains: Chains, found: Weighed) -> bool:
+    """Whether every chain, wherever it came from, has its draws where the reference has its own."""
+    parts = np.array_split(np.arange(len(chains.x)), NUTS_CHAINS)
+    weight = np.ones(len(parts[0]))
+    means = [misfit(joint, found.warp, found.reference, chains.x[p], weight, chains.log_joint[p])[1] for p in parts]
+    return bool(max(means) - found.log_evidence < MISSED)
+
+
+def _of_laplace(joint: Joint, chains: Chains, found: Weighed, looks, rng) -> Pilot:
+    """Points from the chains and, by weight, from the reference: two ways to the posterior, one half from each."""
+    w = np.exp(found.gap - found.gap.max())
+    drawn = rng.choice(len(w), BATCH // 2, p=w / w.sum())
+    seen = rng.choice(len(chains.x), BATCH // 2, replace=False)
+    points = np.concatenate([chains.x[seen], found.x[drawn]])
+    log_joint = np.concatenate([chains.log_joint[seen], found.log_joint[drawn]])
+    left, _ = misfit(joint, found.warp, found.reference, points, np.ones(len(points)), log_joint)
+    shuffled = rng.permutation(len(points))
+    return Pilot(joint, found.warp, found.reference, points[shuffled], log_joint[shuffled], left, looks)
 
 
 # -- without ----------------------------------------------------------------------------------------------------------
