@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from supermodel.engine.chapters import whole
-from supermodel.engine.edge import Block, Edge, padded
+from supermodel.engine.edge import Edge, padded
 from supermodel.engine.explore import Known, Pilot, explore
 from supermodel.engine.goals import Goals
 from supermodel.engine.interrupts import Interrupts
@@ -18,15 +18,41 @@ from supermodel.engine.kernels import KERNELS, Kernel, Tuning, leapfrogs
 from supermodel.engine.meter import Meter, Spent
 from supermodel.engine.network import Measured, candidates, grow, joined, measure
 from supermodel.engine.policy import (
-    BATCH, BOLD, BOLDER, CHAINS, CHAPTER, CLOSED, CLOSING_ERROR, DEAR, DEAR_PATH, DEAR_STEPS, EASY, EASY_FEW, EFFORTS,
-    EXPLORING, FEW, FEW_CROSSINGS, FIRST_BLOCKS, GROWTH, HOPELESS, LEAST_BLOCKS, LONG, MOST_ROUNDS, PATIENCE,
-    SHORT_PATH, STEPS, THREE, TYPICAL, WELCOME, WORTH, Effort,
+    BATCH,
+    BOLD,
+    BOLDER,
+    CHAINS,
+    CHAPTER,
+    CLOSED,
+    CLOSING_ERROR,
+    DEAR,
+    DEAR_PATH,
+    DEAR_STEPS,
+    EASY,
+    EASY_FEW,
+    EFFORTS,
+    EXPLORING,
+    FEW,
+    FEW_CROSSINGS,
+    FIRST_BLOCKS,
+    GROWTH,
+    HOPELESS,
+    LEAST_BLOCKS,
+    LONG,
+    MOST_ROUNDS,
+    PATIENCE,
+    SHORT_PATH,
+    STEPS,
+    THREE,
+    TYPICAL,
+    WELCOME,
+    WORTH,
+    Effort,
 )  # fmt: skip
 from supermodel.engine.probe import pace, probe
 from supermodel.engine.roughness import covariance, roughness
-from supermodel.engine.rungs import Gap, place, rebalance
+from supermodel.engine.rungs import Gap, learnt, place
 from supermodel.estimation.estimate import UNKNOWN, Estimate, Evidences
-from supermodel.estimation.mbar import multistate
 from supermodel.jax_scope import in_float64
 from supermodel.models.joint import Joint
 from supermodel.models.model import Model
@@ -240,7 +266,7 @@ class Run:
         # No more than a third of what is left of the budget: the draws that count need the rest.
         each = STEPS * edge.cost_of_a_step(tuning)
         for _ in range(int(np.clip(self.meter.room // (3 * len(self.pilots) * each), min(1, rounds), rounds))):
-            tuning = _learnt(edge, edge.advance(self.seed, STEPS, tuning), tuning)
+            tuning = learnt(edge.kernel, edge.advance(self.seed, STEPS, tuning), tuning)
         return Arm(i, j, edge, gap, tuning, is_used=used)
 
     @staticmethod
@@ -463,14 +489,3 @@ class Run:
             values.append(0.0 if best is None else best.log_evidence)
             errors.append(UNKNOWN if best is None else min(best.error, UNKNOWN))
         return Evidences(tuple(self.models), np.array(values), np.diag(np.square(errors)), True)
-
-
-def _learnt(edge: Edge, record: Block, tuning: Tuning) -> Tuning:
-    """A better balance (by MBAR on the warm-up draws) and, for trajectories, a better step."""
-    table, prior = np.asarray(tuning.table), np.asarray(tuning.log_prior)
-    used = np.isfinite(prior)
-    fit = multistate(record.log_joints, record.rung, table[used])
-    log_z = np.full(len(prior), np.nan)
-    log_z[used] = fit.log_z
-    step = edge.kernel.steered(float(tuning.step), record.acceptance)
-    return Tuning(table, rebalance(log_z, prior), step, leapfrogs(step), tuning.bold)

@@ -2,11 +2,13 @@ r"""Placing the rungs of an edge, and balancing them: $p(m) \propto 1 / Z(w_m)$.
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
+from supermodel.engine.kernels import Kernel, Tuning, leapfrogs
 from supermodel.engine.policy import MOST_RUNGS, SPACING
+from supermodel.estimation.mbar import multistate
 
 
 class Gap(NamedTuple):
@@ -69,3 +71,14 @@ def rebalance(log_z: np.ndarray, log_prior: np.ndarray) -> np.ndarray:
     used = np.isfinite(log_prior)
     fresh = np.where(used & np.isfinite(log_z), -log_z, -np.inf)
     return fresh - np.logaddexp.reduce(fresh)
+
+
+def learnt(kernel: Kernel, record: Any, tuning: Tuning) -> Tuning:
+    """A better balance (by MBAR on the warm-up draws of a block) and, for trajectories, a better step."""
+    table, prior = np.asarray(tuning.table), np.asarray(tuning.log_prior)
+    used = np.isfinite(prior)
+    fit = multistate(record.log_joints, record.rung, table[used])
+    log_z = np.full(len(prior), np.nan)
+    log_z[used] = fit.log_z
+    step = kernel.steered(float(tuning.step), record.acceptance)
+    return Tuning(table, rebalance(log_z, prior), step, leapfrogs(step), tuning.bold)
