@@ -265,7 +265,7 @@ class Explorer:
             cloud.grow(Prior(self.joint), 2 * n, rng)
             self._off_the_floor(cloud, rng)
         if not self.joint.is_traceable and not self.effort.is_thrifty:
-            self._scout_without_gradients(cloud, min(20 * self.joint.dimension**3, scouts), rng)
+            self._scout_without_gradients(cloud, min(20 * self.joint.dimension**3, scouts // 2), rng)
         if is_concave:
             name, kept = "slopes", True
         elif self.joint.is_traceable:

@@ -16,7 +16,7 @@ from supermodel.engine.explore.slopes import HOME, ODD, Slopes, likeness
 
 STEP = 1e-3  # of a difference, in coordinates whose prior is of order 1
 SHORT = 1e-4  # of a step on the way to a summit, in the same
-STRANGE = 0.6  # of the rise that a normal law has there, or its inverse, below which a point is looked at further
+STRANGE = 0.5  # of the rise that a normal law has there, or its inverse, below which a point is looked at further
 SURE = 0.8  # likeness from which on a climb leads to a mode that is known
 ALONE = 1e-9  # of its own change: what a coordinate may move another by
 

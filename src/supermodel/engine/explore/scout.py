@@ -30,7 +30,7 @@ PROBES, MORE_PROBES = 10, {2: 38, 3: 0}  # times the draws of a level; where lev
 ALONE = 0.1  # of a hill, in effective number, that the others together must count for to be several
 SCOUTS = 1000  # slopes that tell whether ln J is concave
 ROUNDS = 8  # of climbs from odd slopes, for as long as they turn up more modes
-SUSPECTS = 400  # strange points of a black box whose slopes are taken by differences, at most
+SUSPICION = 3000  # calls that the slopes of strange points of a black box may take, by differences
 MOST_HALVINGS = 6  # of the prior's width, on the way from it to a hill
 HEAVY = 1.0  # degrees of freedom of draws that reach from the summit to the prior's far ends
 
@@ -92,7 +92,7 @@ class Scout:
         d, drawn, x, log_joint = self.joint.dimension, 0, seen.x[seen.is_prior], seen.log_joint[seen.is_prior]
         height = heights(cloud, identity(d))
         while True:
-            rows = strange(self.joint.space, x, log_joint, self.modes, height)[:SUSPECTS]
+            rows = strange(self.joint.space, x, log_joint, self.modes, height)[: SUSPICION // (d + 1)]
             if len(rows):
                 found = Slopes(x[rows], *self.meter.value_and_gradient(self.joint, x[rows]))
                 self.slopes = self.slopes.joined(found)
