@@ -173,7 +173,7 @@ class Joint:
         overflown = ~np.all(
             [np.isfinite(v).reshape(len(odd), -1).all(axis=1) for v in seen.values()] or [top | True], axis=0
         )
-        bad = ~overflown & ~self._is_on_edge(points[odd]) & (top | ~self._is_far(points[odd]))
+        bad = ~overflown & ~self._is_on_edge(points[odd]) & (top | ~self.is_far(points[odd]))
         if np.any(bad & top) or (np.any(bad) and self.model.on_error == "raise"):
             row = int(np.flatnonzero(bad & top if np.any(bad & top) else bad)[0])
             raise self._refusal(
@@ -192,9 +192,14 @@ class Joint:
                 edge |= (still & (value != middle[name])).reshape(len(points), -1).any(axis=1)
         return edge
 
-    def _is_far(self, points: np.ndarray) -> np.ndarray:
-        usual = self.space.log_prior_at(self.space.sample_prior(np.random.default_rng(0), 64))
-        return ~(self.space.log_prior_at(points) > usual.min() - FAR)
+    def is_far(self, points: np.ndarray) -> np.ndarray:
+        """Which points are so far outside of the prior that no posterior is there."""
+        return ~(self.space.log_prior_at(points) > self._lowest - FAR)
+
+    @cached_property
+    def _lowest(self) -> float:
+        """Of the log prior at some of its draws."""
+        return float(self.space.log_prior_at(self.space.sample_prior(np.random.default_rng(0), 64)).min())
 
     def _refusal(self, where: str, is_top: bool, share: str, failure: Failure | None) -> ModelError:
         if is_top:

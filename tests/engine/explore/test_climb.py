@@ -23,15 +23,15 @@ def mixture(x):
     return value, np.einsum("nm,nmi->ni", share, pull)
 
 
-def climber(function, centre, scale):
-    """A climber on any function of NumPy; `calls` counts its points."""
-    calls = []
+def climber(function, centre, scale, far=np.inf):
+    """A climber on any function of NumPy; `calls` counts its points, and what is beyond `far` is outside of the prior."""
+    calls, joint = [], SimpleNamespace(is_far=lambda x: np.linalg.norm(x, axis=1) > far)
 
     def value_and_gradient(joint, points):
         calls.append(len(points))
         return function(points)
 
-    found = Climber(None, SimpleNamespace(value_and_gradient=value_and_gradient), centre, scale)
+    found = Climber(joint, SimpleNamespace(value_and_gradient=value_and_gradient), centre, scale)
     found.calls = calls
     return found
 
@@ -135,3 +135,26 @@ def test_the_scale_is_that_of_the_prior_draws(rng):
     centre, scale = scale_of(cloud)
     # Quantiles of 4000 normal draws: errors below 0.02 widths each.
     assert np.all(np.abs(centre) < 4.9 * 0.02 * 7.0) and np.all(np.abs(scale / 7.0 - 1) < 4.9 * 0.02)
+
+
+def test_on_flat_ground_no_climb_leaves_the_prior():
+    """A slope that hardly bends promises a summit thousands of widths away, where likelihoods overflow."""
+
+    def ramp(x):
+        assert np.all(np.linalg.norm(x, axis=1) <= 30.0), "asked far outside of the prior"
+        return 3.0 * x[:, 0] - 1e-6 * x[:, 0] ** 2, np.stack([3.0 - 2e-6 * x[:, 0], 0.0 * x[:, 1]], axis=1)
+
+    tops = climber(ramp, np.zeros(2), np.ones(2), far=30.0).climb(np.array([[0.0, 0.0], [-3.0, 1.0]]))
+    assert all(20.0 < point[0] <= 30.0 for point, _ in tops)
+
+
+def test_a_ridge_is_one_mode(rng):
+    """Climbs from everywhere along a narrow ridge end short of its top; Newton steps take them there."""
+    turn = np.array([[0.6, -0.8], [0.8, 0.6]])
+    precision = turn @ np.diag([1.0, 1e6]) @ turn.T
+
+    def ridge(x):
+        return -0.5 * np.einsum("ni,ij,nj->n", x, precision, x), -x @ precision
+
+    modes, _ = find_modes(climber(ridge, np.zeros(2), np.full(2, 3.0)), 3.0 * rng.standard_normal((12, 2)), 12)
+    assert len(modes) == 1 and np.linalg.norm(modes[0].point) < 1e-3

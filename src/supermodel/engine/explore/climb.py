@@ -20,7 +20,8 @@ from supermodel.models.joint import Joint
 
 NEIGHBOURS = 8  # a start stands above as many of its nearest draws
 ITERATIONS = 60  # of a climb; most end after ten to twenty
-TINY = 1e-4  # widths of the prior
+TINY = 1e-4  # widths of the prior: a first step, by which the slope is felt
+LONGEST = 2.0  # widths of the prior: on flat ground the next step would lead out of it, to where likelihoods overflow
 MEMORY = 8  # pairs that L-BFGS remembers
 ARRIVED = 1e-3  # nats: the rise that a Newton step still promises at the end of a climb
 NEWTONS, NEAR = 5, 0.1  # steps from there to the top; nats of rise from which on one more is taken on trust
@@ -66,8 +67,13 @@ class Climber:
         self.joint, self.meter, self.centre, self.scale = joint, meter, centre, scale
 
     def evaluate(self, y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """ln J and its gradient in scaled coordinates; a wall (-inf value, zero gradient) where they are not finite."""
-        value, gradient = self.meter.value_and_gradient(self.joint, self.centre + self.scale * y)
+        """ln J and its gradient in scaled coordinates; a wall (-inf value, zero gradient) where they are not finite, and far
+        outside of the prior, where nobody asks: likelihoods overflow there.
+        """
+        x, value, gradient = self.centre + self.scale * y, np.full(len(y), -np.inf), np.zeros_like(y)
+        near = np.flatnonzero(~self.joint.is_far(x))
+        if len(near):
+            value[near], gradient[near] = self.meter.value_and_gradient(self.joint, x[near])
         gradient = gradient * self.scale
         ok = np.isfinite(value) & np.all(np.isfinite(gradient), axis=1)
         return np.where(ok, value, -np.inf), np.where(ok[:, None], gradient, 0.0)
@@ -91,6 +97,7 @@ class Climber:
             if len(rows) == 0:
                 break
             direction = np.stack([_direction(gradient[i], memory[i]) for i in rows])
+            direction *= np.minimum(1.0, LONGEST / np.maximum(np.linalg.norm(direction, axis=1, keepdims=True), 1e-300))
             rise = np.sum(direction * gradient[rows], axis=1)
             done = rise < ARRIVED
             active[rows[done]] = False
