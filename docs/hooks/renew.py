@@ -162,9 +162,13 @@ ROUNDING = 1e-6
 FOLLOWS = re.compile(r"\(Trotta:|^\s*fingerprints:|^\s*Posteriors of as few as")  # from ln B, from the data, from ESS
 
 
+CALLS = re.compile(r"(?<=\s)[\d.]+$")  # the last column of `supermodel check`: milliseconds of a call
+
+
 def plain(line: str) -> str:
     """A printed line with numbers in one spelling, without times, strokes and the width of columns."""
     line = re.sub("[▁▂▃▄▅▆▇█]", "", SECONDS.sub("in some time", line))
+    line = CALLS.sub("some time", line.rstrip()) if "JAX, with gradients" in line else line
     line = re.sub(r"(?<![.\d])\d{1,3}(?: \d{3})+(?![.\d])", lambda match: match[0].replace(" ", ""), line)
     return " ".join(re.sub(r" × 10\^(-?\d+)", r"e\1", line).split())
 

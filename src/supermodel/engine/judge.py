@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import Any
 
 import numpy as np
@@ -15,6 +15,7 @@ from supermodel.engine.run import Run
 from supermodel.estimation.estimate import UNKNOWN, Estimate, Evidences
 from supermodel.report.tables import scalar_label
 from supermodel.results.posterior import CONVERGED, ENOUGH, ModelPosterior
+from supermodel.verdict.examine import HEAVY
 from supermodel.verdict.rules import Finding, findings
 from supermodel.verdict.verdict import Reason, Verdict, worst
 
@@ -51,7 +52,13 @@ def judge(run: Run, posteriors: Mapping[str, ModelPosterior] | None = None) -> V
             found.append((level if run.matters(arm) or reason.code in SPOILS else "caution", reason))
     rough = {pilot.name: pilot.roughness for pilot in run.pilots}
     found += _looks(run) + neighbours(rough, run.evidences(), run.goals)
-    found += agreement(posteriors or {}, run.goals)
+    heavy = {
+        name
+        for arm in run.arms
+        if arm.report is not None and arm.report.surely_heavy > HEAVY
+        for name in arm.edge.pair.names
+    }
+    found += agreement(posteriors or {}, run.goals, heavy)
     found += rejections({joint.name: joint.rejected for joint, _ in run.probes}, run.evaluations)
     return worst(found + ending(run.ended, run.evidences(), run.goals) + unkept(run))
 
@@ -62,11 +69,13 @@ DISAGREE = (
     "R-hat of {!r} under {!r} is {:.3f}, with {:.0f} effective draws; below {} is wanted. {} Means and quantiles of this "
     "posterior are doubtful; min_ess={:.0f} asks for more draws."
 )
+MISSED = " The weights on its way have a heavy tail too, so that a part of it is missed, from ln Z as well."
 SHORT = "the posterior of {!r} has {:.0f} effective draws and R-hat {:.3f}; asked for were {:.0f} and {} (min_ess)."
 
 
-def agreement(posteriors: Mapping[str, ModelPosterior], goals: Goals) -> list[Finding]:
-    """What is to be said of chains that do not agree on a parameter.
+def agreement(posteriors: Mapping[str, ModelPosterior], goals: Goals, heavy: Collection[str] = ()) -> list[Finding]:
+    """What is to be said of chains that do not agree on a parameter; of a model in `heavy`, whose weights have a heavy tail as
+    well, that is a failure: chains that remember where they were, on a path that ends in one, have not seen all.
 
     R-hat of few draws is above 1.01 by chance (it is about 1 + 4 / ESS): it counts where chains keep the order in which they
     stood, which by chance they do not, or where it is beyond all chance.
@@ -87,7 +96,9 @@ def agreement(posteriors: Mapping[str, ModelPosterior], goals: Goals) -> list[Fi
                 else "The chains are too short."
             )
             sentence = DISAGREE.format(scalar_label(*scalar), name, worst_of.rhat, worst_of.ess, CONVERGED, why, ENOUGH)
-            found.append(("caution", Reason("posterior_rhat", sentence)))
+            is_missed = name in heavy and n * worst_of.memory < APART
+            level, more = ("fail", MISSED) if is_missed else ("caution", "")
+            found.append((level, Reason("posterior_rhat", sentence + more)))
         elif goals.is_short(posterior):
             sentence = SHORT.format(name, posterior.worst_ess, posterior.worst_rhat, goals.min_ess, CONVERGED)
             found.append(("caution", Reason("short_posterior", sentence)))
