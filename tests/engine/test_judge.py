@@ -221,14 +221,14 @@ def test_chains_that_stand_apart_in_a_parameter_are_told(rng):
     assert "'x' under 'm0'" in sentence and "have not forgotten" in sentence and "min_ess=400" in sentence
 
 
-def test_chains_that_remember_on_a_path_with_a_heavy_tail_have_missed_a_part(rng):
+def test_chains_that_stand_apart_on_a_path_with_a_heavy_tail_have_missed_a_part(rng):
     apart = {"m0": posterior(rng, 0.5)}
     assert [level for level, _ in agreement(apart, Goals())] == ["caution"]
     assert [level for level, _ in agreement(apart, Goals(), {"other"})] == ["caution"]
     ((level, reason),) = agreement(apart, Goals(), {"m0"})
     assert level == "fail" and "a part of it is missed" in reason.sentence
-    ((level, _),) = agreement({"m0": posterior(rng, 3.0, 8)}, Goals(), {"m0"})  # too short to remember anything
-    assert level == "caution" and agreement({"m0": posterior(rng)}, Goals(), {"m0"}) == []
+    ((level, _),) = agreement({"m0": posterior(rng, 3.0, 8)}, Goals(), {"m0"})  # too short to tell what they remember
+    assert level == "fail" and agreement({"m0": posterior(rng)}, Goals(), {"m0"}) == []
 
 
 def test_fewer_draws_than_were_asked_for_are_told(rng):

@@ -75,7 +75,7 @@ SHORT = "the posterior of {!r} has {:.0f} effective draws and R-hat {:.3f}; aske
 
 def agreement(posteriors: Mapping[str, ModelPosterior], goals: Goals, heavy: Collection[str] = ()) -> list[Finding]:
     """What is to be said of chains that do not agree on a parameter; of a model in `heavy`, whose weights have a heavy tail as
-    well, that is a failure: chains that remember where they were, on a path that ends in one, have not seen all.
+    well, that is a failure: chains that do not meet, on a path that ends in one, have not seen all.
 
     R-hat of few draws is above 1.01 by chance (it is about 1 + 4 / ESS): it counts where chains keep the order in which they
     stood, which by chance they do not, or where it is beyond all chance.
@@ -96,8 +96,7 @@ def agreement(posteriors: Mapping[str, ModelPosterior], goals: Goals, heavy: Col
                 else "The chains are too short."
             )
             sentence = DISAGREE.format(scalar_label(*scalar), name, worst_of.rhat, worst_of.ess, CONVERGED, why, ENOUGH)
-            is_missed = name in heavy and n * worst_of.memory < APART
-            level, more = ("fail", MISSED) if is_missed else ("caution", "")
+            level, more = ("fail", MISSED) if name in heavy else ("caution", "")
             found.append((level, Reason("posterior_rhat", sentence + more)))
         elif goals.is_short(posterior):
             sentence = SHORT.format(name, posterior.worst_ess, posterior.worst_rhat, goals.min_ess, CONVERGED)
