@@ -16,6 +16,7 @@ from supermodel.engine.policy import ENOUGH
 
 HILLS, DOF, WIDER = 16, 5.0, 1.2
 MOST_ROUNDS = 60  # temperatures: a population that is not there by then is on a path that hills cannot follow
+IMPOSSIBLE = 0.8  # of the prior: what is left then shapes no hill
 AGAIN = 3  # times that a level is drawn from again before it is passed with too few effective points
 
 
@@ -101,8 +102,9 @@ def _cut(cloud: Cloud, volume: float) -> tuple[float, np.ndarray]:
 
 
 def is_floor(cloud: Cloud) -> bool:
-    """Whether most points are equally likely."""
-    return bool(np.mean(cloud.log_likelihood == np.median(cloud.log_likelihood)) > 0.5)
+    """Whether most points are equally likely; or nearly all impossible, for where some are possible their slopes lead on."""
+    floor = np.median(cloud.log_likelihood)
+    return bool(np.mean(cloud.log_likelihood == floor) > (0.5 if np.isfinite(floor) else IMPOSSIBLE))
 
 
 def off_the_floor(cloud: Cloud, rng: np.random.Generator, most: int) -> None:
