@@ -8,6 +8,7 @@ from supermodel.embedding.warp import (
     FEW,
     KNOTS,
     SOFT,
+    Bent,
     Conditional,
     NormalGiven,
     Warp,
@@ -16,7 +17,9 @@ from supermodel.embedding.warp import (
     hinges,
     identity,
     lifted_cholesky,
+    pairs,
     solved,
+    straight,
 )
 
 
@@ -44,6 +47,14 @@ def normal_given(rng, d, k, m=4):
     )
 
 
+def bent(rng, d):
+    """Random bends, flares and skews."""
+    inner = [np.tril(0.2 * rng.standard_normal((d, d)), -1) for _ in range(2)]
+    before = pairs(d)[1] < np.arange(d)[:, None]
+    bend = np.where(before, 0.1 * rng.standard_normal(before.shape), 0.0)
+    return Bent(rng.standard_normal(d), lower(rng, d), inner[0], bend, inner[1], rng.uniform(-0.7, 0.7, d))
+
+
 def made():
     rng = np.random.default_rng(5)
     return {
@@ -54,6 +65,8 @@ def made():
         "three leaders of five": conditional(rng, 5, 3),
         "normal given one of five": normal_given(rng, 5, 1),
         "normal given two of six": normal_given(rng, 6, 2),
+        "bent 1": bent(rng, 1),
+        "bent 5": bent(rng, 5),
         "identity": identity(3),
     }
 
@@ -129,6 +142,25 @@ def test_a_scale_is_never_steeper_than_e12():
     warp = warp._replace(rest_log_scale=warp.rest_log_scale + 5.0)
     u = np.array([[9.0, 0.3], [-9.0, 0.3]])
     assert np.all(np.isfinite(warp.points(u))) and np.allclose(warp.inverse(warp.points(u)), u, atol=1e-6)
+
+
+def test_an_affine_warp_is_a_bent_one_without_bends(rng):
+    affine = Warp(rng.standard_normal(4), lower(rng, 4))
+    u = rng.standard_normal((6, 4))
+    assert np.array_equal(straight(affine).points(u), affine.points(u))
+
+
+def test_a_gradient_is_pulled_back_through_a_bent_warp(rng):
+    warp, u = bent(rng, 5), 1.5 * rng.standard_normal((9, 5))
+
+    def log_joint(x):
+        return -((x - 1.0) ** 4).sum() / 10
+
+    exact = jax.vmap(jax.grad(lambda v: log_joint(warp(v)) + warp.log_det(v)))(u)
+    by_x = jax.vmap(jax.grad(log_joint))(warp.points(u))
+    found = warp.pulled_back(u, np.asarray(by_x))
+    np.testing.assert_allclose(found, exact, rtol=1e-9, atol=1e-9)
+    assert np.abs(found - by_x @ warp.factor).max() > 0.1  # the affine part alone is something else
 
 
 def test_a_warp_from_a_covariance_whitens_it(rng):

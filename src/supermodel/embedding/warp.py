@@ -3,6 +3,7 @@ r"""Warps: bijections $u \to x$ under which a posterior looks like $N(0, I)$. Th
 | class | map | for |
 |---|---|---|
 | `Warp` | $x = m + C u$ | nearly normal posteriors |
+| `Bent` | each coordinate is skewed, its location a quadratic in those before it, its log scale a line | smooth posteriors |
 | `Conditional` | location and log scale of most coordinates are smooth functions of a few leading ones | funnels, bananas |
 | `NormalGiven` | mean and covariance of most coordinates are smooth functions of one to three leading ones | hierarchies |
 
@@ -146,6 +147,98 @@ class Conditional(NamedTuple):
         rest = (z[:, k:] - features @ self.rest_location.T) * np.exp(-log_scale)
         u[:, k:] = solved(np.asarray(self.factor), rest)
         return u
+
+
+FAR = 4.0  # standard deviations at which the coordinates that bend others saturate: beyond, a polynomial extrapolates
+STEEP = 3.0  # of a log scale that is fitted to a nearly normal posterior
+SKEWED = 0.8  # below 1, where the map would no longer rise everywhere
+
+
+def saturated(xp, u):
+    r"""$t = u / \sqrt{1 + (u/4)^2}$."""
+    return u / xp.sqrt(1.0 + (u / FAR) ** 2)
+
+
+def pairs(d: int) -> tuple[np.ndarray, np.ndarray]:
+    """Rows (j, k), j <= k, of all products of two coordinates; those of the first l coordinates come first."""
+    k, j = np.tril_indices(d)
+    return j, k
+
+
+class Bent(NamedTuple):
+    r"""$z_l = a_l(t_<) + e^{b_l(t_<)}\,[u_l + c_l (\sqrt{1 + u_l^2} - 1)]$, $x = m + C z$; one to one, for $|c_l| < 1$.
+
+    $t$ is the saturated $u$; $a_l$ is a quadratic and $b_l$ a line in the coordinates before l. To first order $u \cdot z$ then
+    holds every cubic in u once: bends, flares and skews are what the third derivatives of $\ln J$ ask for.
+    """
+
+    mean: Any  # (d,)
+    factor: Any  # (d, d), lower triangular: C
+    shear: Any  # (d, d), strictly lower triangular: the line in a
+    bend: Any  # (d, d (d + 1) / 2), on products of two coordinates before: the rest of a
+    flare: Any  # (d, d), strictly lower triangular: b
+    skew: Any  # (d,): c
+
+    def _forward(self, xp, u):
+        """x and the log determinant, for (n, d) points."""
+        j, k = pairs(len(self.mean))
+        t, root = saturated(xp, u), xp.sqrt(1.0 + u * u)
+        location = t @ self.shear.T + (t[:, j] * t[:, k]) @ self.bend.T
+        log_scale = xp.clip(t @ self.flare.T, -STEEP, STEEP)
+        z = location + xp.exp(log_scale) * (u + self.skew * (root - 1.0))
+        log_det = xp.sum(log_scale + xp.log(1.0 + self.skew * u / root), axis=1)
+        return self.mean + z @ self.factor.T, log_det + xp.log(xp.diagonal(self.factor)).sum()
+
+    def __call__(self, u):
+        import jax.numpy as jnp
+
+        return self._forward(jnp, u[None])[0][0]
+
+    def log_det(self, u):
+        import jax.numpy as jnp
+
+        return self._forward(jnp, u[None])[1][0]
+
+    def points(self, u: np.ndarray) -> np.ndarray:
+        return self._forward(np, u)[0]
+
+    def log_det_at(self, u: np.ndarray) -> np.ndarray:
+        return self._forward(np, u)[1]
+
+    def inverse(self, x: np.ndarray) -> np.ndarray:
+        z = solved(np.asarray(self.factor), np.asarray(x) - self.mean)
+        u, t, (j, k) = np.zeros_like(z), np.zeros_like(z), pairs(len(self.mean))
+        for i, c in enumerate(np.asarray(self.skew)):
+            before = i * (i + 1) // 2
+            location = t[:, :i] @ self.shear[i, :i] + (t[:, j[:before]] * t[:, k[:before]]) @ self.bend[i, :before]
+            log_scale = np.clip(t[:, :i] @ self.flare[i, :i], -STEEP, STEEP)
+            v = (z[:, i] - location) * np.exp(-log_scale) + c
+            u[:, i] = (v - c * np.sqrt(v * v + 1.0 - c * c)) / (1.0 - c * c)
+            t[:, i] = saturated(np, u[:, i])
+        return u
+
+    def pulled_back(self, u: np.ndarray, gradient: np.ndarray) -> np.ndarray:
+        r"""$\nabla_u [\ln J(x(u)) + \ln |\partial x / \partial u|]$ from $\nabla_x \ln J$ at the same (n, d) points."""
+        d = len(self.mean)
+        j, k = pairs(d)
+        t, root = saturated(np, u), np.sqrt(1.0 + u * u)
+        scale, slope = np.exp(np.clip(t @ self.flare.T, -STEEP, STEEP)), 1.0 + self.skew * u / root
+        by_z = gradient @ self.factor
+        products = np.zeros((len(u), d, d))
+        products[:, j, k] = by_z @ self.bend
+        bent = np.matmul(products + products.swapaxes(1, 2), t[:, :, None])[..., 0]
+        flared = (1.0 + by_z * scale * (u + self.skew * (root - 1.0))) @ self.flare
+        by_t = by_z @ self.shear + bent + flared
+        return by_z * scale * slope + self.skew / (root**3 * slope) + by_t * (1.0 + (u / FAR) ** 2) ** -1.5
+
+
+def straight(warp: Warp) -> Bent:
+    """An affine warp as a bent one."""
+    d = len(warp.mean)
+    none = np.zeros((d, d))
+    return Bent(
+        np.asarray(warp.mean), np.asarray(warp.factor), none, np.zeros((d, len(pairs(d)[0]))), none, np.zeros(d)
+    )
 
 
 def bells(xp, u, centres, width):

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from supermodel.embedding.reference import Hills, Reference
-from supermodel.embedding.warp import Conditional, NormalGiven, Warp
+from supermodel.embedding.warp import Bent, Conditional, NormalGiven, Warp
 from supermodel.engine.edge import Block, Edge
 from supermodel.engine.explore import Look, Pilot
 from supermodel.engine.kernels import KERNELS, State, Tuning
@@ -71,7 +71,7 @@ def write(run: Run, path: str | os.PathLike[str]) -> None:
     save_arrays(path, groups, attrs)
 
 
-WARPS = {kind.__name__: kind for kind in (Warp, Conditional, NormalGiven)}
+WARPS = {kind.__name__: kind for kind in (Warp, Bent, Conditional, NormalGiven)}
 
 
 def _pilot_arrays(p: Pilot) -> dict[str, np.ndarray]:

@@ -19,7 +19,7 @@ LONG, FEW_CROSSINGS = 25_000, 4  # draws of an edge after which fewer crossings 
 HOPELESS = 200_000  # draws of an edge beyond which more of the same would not mend it
 FIRST_BLOCKS, LEAST_BLOCKS = 4, 2  # before the first estimate; on an edge that is short or that no ln B rests on
 JUMP_BLOCKS = 6  # the first of jumps to a reference: chains stick where it is too low, which few draws may not show
-WORTH = 0.05  # of what it cost to find a posterior of many parameters that the first draws may cost, if they are cheap
+WORTH = (0.2, 0.05)  # of what it cost to find a posterior that the first draws may cost: of few parameters, and of many
 CHAPTER = 131_072  # draws of an edge that are kept at least; of twice as many the first half is kept as a report
 WORTH_COMPILING = 128  # blocks of an edge from which on they are one compiled program: a second of moves in NumPy
 GROWTH = 3  # each addition is a third of what is there: errors are looked at often enough, and not too often
@@ -53,6 +53,7 @@ DIRECT_MANY, MANY = 1.0, 4  # measuring a pair has its price too
 FEW = 20  # parameters up to which hills are fitted and drawn from; beyond, chains with gradients or moved particles
 PRIOR_SHARE = 0.05  # of the prior in a reference: what the hills miss is still proposed, at a cost of 5% of the jumps
 EXACT = 1e-6  # nats of spread, prior draws included, below which a posterior is taken as normal to rounding
+SURELY_NORMAL = 1e-3  # nats of spread that no bend of an affine warp can lower by much
 NEARLY_EXACT = (
     0.15  # nats of spread that no richer reference can lower by much: an error of 0.005 from a thousand draws
 )

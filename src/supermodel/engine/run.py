@@ -323,12 +323,12 @@ class Run:
                 self._add(arm, max(1, arm.n_blocks // GROWTH))
 
     def _worth(self, arm: Arm) -> int:
-        """Blocks that cost little beside the exploration that led to them: an error from many draws is itself known better."""
+        """Blocks that cost little beside the exploration that led to them: an error from many draws is smaller and better known."""
         edge = arm.edge
-        if arm.second is not None or not edge.is_traced or edge.kernel.needs_gradients or edge.pair.dimension <= FEW:
+        if arm.second is not None or not edge.is_traced or edge.kernel.needs_gradients:
             return 0
         each = STEPS * edge.cost_of_a_step(arm.tuning)
-        return int(WORTH * self.pilots[arm.first].evaluations // each)
+        return int(WORTH[edge.pair.dimension > FEW] * self.pilots[arm.first].evaluations // each)
 
     def _add(self, arm: Arm, blocks: int, most_steps: int = PATIENCE) -> None:
         while blocks > 0 and most_steps > 0:

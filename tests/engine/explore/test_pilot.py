@@ -5,7 +5,7 @@ import pytest
 
 from engine_problems import Box, Conjugate, log_normal, two_modes
 from supermodel.embedding.reference import standard_normal
-from supermodel.embedding.warp import Conditional, Warp
+from supermodel.embedding.warp import Bent, Conditional
 from supermodel.engine.explore.pilot import Look, fitted_reference, misfit, weighted_quantile
 from supermodel.engine.policy import PRIOR_SHARE
 
@@ -22,7 +22,8 @@ def fit_to(box, x, weight=None):
 def test_a_gaussian_gets_a_gaussian(rng):
     problem = Conjugate(2)
     found = fit_to(problem, problem.posterior(rng, N))
-    assert isinstance(found.warp, Warp) and len(found.reference.hills.log_weights) == 1
+    assert isinstance(found.warp, Bent) and len(found.reference.hills.log_weights) == 1
+    assert max(np.abs(part).max() for part in (found.warp.bend, found.warp.flare, found.warp.skew)) < 1e-3
     assert found.reference.prior_share == PRIOR_SHARE
     assert np.allclose(found.warp.mean, problem.mean, atol=4.9 * problem.sd / np.sqrt(N))  # 1e-6 of false alarms
     assert found.spread < 0.2

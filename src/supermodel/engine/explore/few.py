@@ -16,7 +16,8 @@ from typing import Any
 import numpy as np
 
 from supermodel.embedding.reference import one_hill, standard_normal
-from supermodel.embedding.warp import identity
+from supermodel.embedding.warp import Bent, identity
+from supermodel.engine.explore.bent import bent_by_slopes, slopes_for
 from supermodel.engine.explore.climb import Climber, Mode, find_modes, summits
 from supermodel.engine.explore.cloud import Cloud, Prior, Warped, effective_size, scale_of
 from supermodel.engine.explore.nested import nested_slices
@@ -60,6 +61,7 @@ class Explorer:
         self.looks: list[Look] = []
         self.clouds: list[Cloud] = []
         self.warps: tuple = ()  # that curvature suggests
+        self.bent: Bent | None = None  # and slopes about the heaviest mode
         self.scout = Scout(joint, meter, effort)
         self.elsewhere: Warped | None = None  # hills where climbs or walks ended, if not all in one place
         self.again = 0  # evaluations of the first look that were made during the second
@@ -205,14 +207,15 @@ class Explorer:
             cloud.grow(self.elsewhere, BATCH * min(number(self.elsewhere), 4), rng)
 
     def _scores(self, cloud: Cloud, mode: Mode, rng: np.random.Generator) -> None:
-        """Draws of the Gaussian at the heaviest mode, with gradients, which mend its warp."""
+        """Draws of the Gaussian at the heaviest mode, with gradients, which mend its warp and bend it."""
         hill = Warped(identity(len(mode.point)), one_hill(mode.point, np.asarray(mode.warp.factor)))
-        x, log_joint, gradient = self.scout.draw(cloud, hill, BATCH, rng)
+        x, log_joint, gradient = self.scout.draw(cloud, hill, max(BATCH, slopes_for(self.joint.dimension)), rng)
         self.warps = (mode.warp,)
-        if np.all(np.isfinite(gradient)) and BATCH >= 4 * self.joint.dimension:
+        if np.all(np.isfinite(gradient)) and len(x) >= 4 * self.joint.dimension:
             mended = by_scores(x, gradient, mode.warp)
             if spread(log_joint, x, mended) < spread(log_joint, x, mode.warp):
                 self.warps = (mended, mode.warp)
+            self.bent = bent_by_slopes(x, gradient, self.warps[0])
 
     def _scout(self, cloud: Cloud, n: int, rng: np.random.Generator) -> bool:
         """Look for further modes by slopes; whether ln J seems concave. What is new is drawn from by the first look too."""
@@ -374,7 +377,7 @@ class Explorer:
         if not self.joint.is_traceable:  # a quadratic through all points
             found = _through_all(cloud)
             warps = (found, *warps) if found is not None else warps
-        fit: Fit = fitted_reference(self.joint, cloud.x, weight, log_joint, self.rng(7), warps, known)
+        fit: Fit = fitted_reference(self.joint, cloud.x, weight, log_joint, self.rng(7), warps, known, self.bent)
         rows = self._rows(cloud)
         return Pilot(
             self.joint, fit.warp, fit.reference, cloud.x[rows], log_joint[rows], fit.spread, self.looks, agreed,

@@ -2,16 +2,28 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from supermodel.embedding.reference import Reference, defended, standard_normal
-from supermodel.embedding.warp import Warp
+from supermodel.embedding.warp import Bent, Warp
+from supermodel.engine.explore.bent import fit_bent
 from supermodel.engine.explore.conditional import fit_conditional
 from supermodel.engine.explore.hills import Sample, fit, lottery
-from supermodel.engine.policy import DOF, FEW, FITTED, GOOD, MOST_HILLS, NEARLY_EXACT, PRIOR_SHARE, SURPRISED
+from supermodel.engine.policy import (
+    DOF,
+    FEW,
+    FITTED,
+    GOOD,
+    MOST_HILLS,
+    NEARLY_EXACT,
+    PRIOR_SHARE,
+    SURELY_NORMAL,
+    SURPRISED,
+)
 from supermodel.engine.roughness import Roughness
 from supermodel.engine.whiten import by_moments, widened
 from supermodel.models.joint import Joint
@@ -84,6 +96,7 @@ def fitted_reference(
     rng: np.random.Generator,
     warps: tuple = (),
     log_evidence: float = np.nan,
+    bent: Bent | None = None,
 ) -> Fit:
     """The reference that leaves the least spread on held-out draws: one Gaussian, hills, or a conditional warp.
 
@@ -98,16 +111,16 @@ def fitted_reference(
         train = np.ones(len(x), bool)
     test = ~train if (~train).any() else train
     best, best_surprise, best_fit, best_build = np.inf, np.inf, None, None
-    for build in _candidates(x.shape[1], warps):
+    for build, enough, modest in _candidates(x.shape[1], warps, bent):
         found = build(x[train], weight[train], log_joint[train], rng)
         if found is None:
             continue
         left, surprise = misfit(joint, found[0], found[1], x[test], weight[test], log_joint[test])
-        closer, nearer = left < (0.5 if best < GOOD else 0.9) * best, surprise - best_surprise
+        closer, nearer = left < (0.5 if best < GOOD and not modest else 0.9) * best, surprise - best_surprise
         # A wide reference around many narrow modes leaves as little spread as one that stands on each of them.
         if nearer < -SURPRISED or (closer and nearer < SURPRISED):
             best, best_surprise, best_fit, best_build = left, surprise, found, build
-        if best < NEARLY_EXACT and not best_surprise > log_evidence + SURPRISED:  # as ln Z is known, if it is
+        if best < enough and not best_surprise > log_evidence + SURPRISED:  # as ln Z is known, if it is
             break
     found = best_build(x, weight, log_joint, rng) if best_build else None
     warp, reference = found or best_fit  # type: ignore[misc]
@@ -138,8 +151,16 @@ def weighted_quantile(x: np.ndarray, weight: np.ndarray, q: float) -> float:
     return float(x[order][min(np.searchsorted(cumulative, q * cumulative[-1]), len(x) - 1)])
 
 
-def _candidates(d: int, warps: tuple):
-    """Ways to a (warp, reference), simple ones first."""
+class Candidate(NamedTuple):
+    """A way to a (warp, reference); the spread below which none after it is tried; whether a tenth less of it is gain enough."""
+
+    build: Callable[..., tuple[Any, Reference] | None]
+    enough: float
+    is_modest: bool = False
+
+
+def _candidates(d: int, warps: tuple, slopes: Bent | None) -> list[Candidate]:
+    """Simple ones first."""
 
     def bare(warp):
         # Trajectories, which many parameters ask for, cannot jump to the prior's share of a reference and back.
@@ -167,8 +188,23 @@ def _candidates(d: int, warps: tuple):
     def heavy(x, w, j, rng):
         return hills(x, w, j, rng, dof=1.5)
 
+    def bent(start):
+        """From the slopes about a mode, and from the moments: a mode may lie far from the mass."""
+
+        def build(x, w, j, rng):
+            warp = fit_bent(x, w, j, start or by_moments(x, w)) if d <= FEW else None
+            return None if warp is None else bare(warp)
+
+        return build
+
     def conditional(x, w, j, rng):
         warp = fit_conditional(x, w, rng) if len(x) >= 100 else None
         return None if warp is None else plain(warp)
 
-    return [*map(given, warps), moments, covered, hills, heavy, conditional]
+    affine, rich = [*map(given, warps), moments], [covered, hills, heavy, conditional]
+    starts = [None] if slopes is None else [slopes, None]
+    return [
+        *(Candidate(build, SURELY_NORMAL) for build in affine),
+        *(Candidate(bent(start), NEARLY_EXACT, True) for start in starts),
+        *(Candidate(build, NEARLY_EXACT) for build in rich),
+    ]
