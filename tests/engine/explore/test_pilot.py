@@ -5,7 +5,7 @@ import pytest
 
 from engine_problems import Box, Conjugate, log_normal, two_modes
 from supermodel.embedding.reference import standard_normal
-from supermodel.embedding.warp import Bent, Conditional
+from supermodel.embedding.warp import Bent, Conditional, Warp
 from supermodel.engine.explore.pilot import Look, fitted_reference, misfit, weighted_quantile
 from supermodel.engine.policy import PRIOR_SHARE
 
