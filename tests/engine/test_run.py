@@ -11,7 +11,7 @@ import supermodel as sm
 from engine_problems import gamma_rates, good_report, made_run
 from supermodel.engine import goals, meter
 from supermodel.engine.kernels import KERNELS
-from supermodel.engine.policy import CLOSED, CLOSING_ERROR, EFFORTS, EXPLORING, TYPICAL
+from supermodel.engine.policy import CLOSED, CLOSING_ERROR, EFFORTS, EXPLORING, MOST_WORTH, TYPICAL
 from supermodel.engine.probe import canonical, probe
 from supermodel.engine.run import Run
 from supermodel.estimation.estimate import UNKNOWN
@@ -41,17 +41,25 @@ def test_models_are_taken_in_an_order_that_does_not_depend_on_their_names():
 
 
 @pytest.mark.parametrize(
-    "changed, blocks", [({}, 19), ({"is_traced": False}, 0), ({"dimension": 20}, 0), ({"second": 1}, 0)]
+    "changed, blocks",
+    [
+        ({}, 15),
+        ({"dimension": 20}, 6),
+        ({"spent": 100_000}, MOST_WORTH),
+        ({"is_traced": False}, 0),
+        ({"second": 1}, 0),
+        ({"kernel": "hamiltonian"}, 0),
+    ],
 )
-def test_first_draws_are_more_where_a_posterior_of_many_parameters_was_dear_to_find(changed, blocks):
-    """A twentieth of 100 000 evaluations, at 256 a block; of black boxes, few parameters or direct edges none."""
-    what = {"is_traced": True, "dimension": 100, "second": None} | changed
+def test_first_draws_are_more_where_a_posterior_was_dear_to_find(changed, blocks):
+    """A half of 8 000 evaluations at 256 a block, of few parameters a fifth; of black boxes, direct edges, trajectories none."""
+    what = {"is_traced": True, "dimension": 100, "second": None, "spent": 8_000, "kernel": "reference_jumps"} | changed
     edge = SimpleNamespace(
-        is_traced=what["is_traced"], kernel=KERNELS["reference_jumps"], pair=SimpleNamespace(dimension=what["dimension"]),
+        is_traced=what["is_traced"], kernel=KERNELS[what["kernel"]], pair=SimpleNamespace(dimension=what["dimension"]),
         cost_of_a_step=lambda tuning: 16,
     )  # fmt: skip
     arm = SimpleNamespace(first=0, second=what["second"], edge=edge, tuning=None)
-    assert Run._worth(SimpleNamespace(pilots=[SimpleNamespace(evaluations=100_000)]), arm) == blocks
+    assert Run._worth(SimpleNamespace(pilots=[SimpleNamespace(evaluations=what["spent"])]), arm) == blocks
 
 
 # -- what is known ----------------------------------------------------------------------------------------------------

@@ -19,7 +19,11 @@ LONG, FEW_CROSSINGS = 25_000, 4  # draws of an edge after which fewer crossings 
 HOPELESS = 200_000  # draws of an edge beyond which more of the same would not mend it
 FIRST_BLOCKS, LEAST_BLOCKS = 4, 2  # before the first estimate; on an edge that is short or that no ln B rests on
 JUMP_BLOCKS = 6  # the first of jumps to a reference: chains stick where it is too low, which few draws may not show
-WORTH = (0.2, 0.05)  # of what it cost to find a posterior that the first draws may cost: of few parameters, and of many
+WORTH, MOST_WORTH = (
+    (0.2, 0.5),
+    16,
+)  # of what it cost to find a posterior that the first draws may cost: of few parameters, and
+# of many; and blocks at most: an error from so many draws is known well
 CHAPTER = 131_072  # draws of an edge that are kept at least; of twice as many the first half is kept as a report
 WORTH_COMPILING = 128  # blocks of an edge from which on they are one compiled program: a second of moves in NumPy
 GROWTH = 3  # each addition is a third of what is there: errors are looked at often enough, and not too often
@@ -60,6 +64,7 @@ NEARLY_EXACT = (
 GOOD = 0.6  # nats of spread up to which a simple reference is kept unless a richer one halves it
 SURPRISED = 0.5  # nats of mean ln J - ln r by which one reference is nearer the posterior than another for certain
 SMOOTH = 0.4  # nats of spread about a quadratic, times the root of the dimension, up to which a dear black box is taken for smooth
+SMOOTH_BENT = 0.2  # the same of a quadratic that is bent, on points that were not fitted
 NEARLY_NORMAL = 1.5  # nats of spread up to which one warped Gaussian serves as the reference
 GOOD_SHARE = 0.35  # effective share of a reference's own draws that needs no better reference
 POOR_SHARE = 0.02  # effective share below which the looks have not seen enough for a verdict of their own

@@ -40,6 +40,7 @@ from supermodel.engine.policy import (
     LEAST_BLOCKS,
     LONG,
     MOST_ROUNDS,
+    MOST_WORTH,
     PATIENCE,
     SHORT_PATH,
     STEPS,
@@ -328,7 +329,7 @@ class Run:
         if arm.second is not None or not edge.is_traced or edge.kernel.needs_gradients:
             return 0
         each = STEPS * edge.cost_of_a_step(arm.tuning)
-        return int(WORTH[edge.pair.dimension > FEW] * self.pilots[arm.first].evaluations // each)
+        return min(int(WORTH[edge.pair.dimension > FEW] * self.pilots[arm.first].evaluations // each), MOST_WORTH)
 
     def _add(self, arm: Arm, blocks: int, most_steps: int = PATIENCE) -> None:
         while blocks > 0 and most_steps > 0:

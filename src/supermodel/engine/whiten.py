@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import numpy as np
 
-from supermodel.embedding.warp import Warp, from_covariance
+from supermodel.embedding.warp import Bent, Warp, from_covariance
 
 
-def spread(log_joint: np.ndarray, points: np.ndarray, warp: Warp, weights: np.ndarray | None = None) -> float:
+def spread(log_joint: np.ndarray, points: np.ndarray, warp: Warp | Bent, weights: np.ndarray | None = None) -> float:
     r"""Standard deviation of $\ln J(u) - \ln N(u)$: 0 where the warp makes the posterior exactly normal."""
     if len(points) < 2 or points.shape[1] == 0:
         return 0.0
-    gap = log_joint + 0.5 * np.sum(warp.inverse(points) ** 2, axis=1)
+    u = warp.inverse(points)
+    gap = log_joint + warp.log_det_at(u) + 0.5 * np.sum(u**2, axis=1)
     w = np.full(len(gap), 1 / len(gap)) if weights is None else weights / weights.sum()
     return float(np.sqrt(np.sum(w * (gap - np.sum(w * gap)) ** 2)))
 
@@ -76,11 +77,12 @@ def by_scores(points: np.ndarray, gradients: np.ndarray, start: Warp) -> Warp:
     return Warp(start.points(inner.mean[None])[0], factor)
 
 
-def widened(warp: Warp, left: float) -> Warp:
+def widened(warp: Warp | Bent, left: float) -> Warp | Bent:
     """The warp, a little wider where the posterior is not quite normal.
 
     Tails of J heavier than those of N would make rare draws carry large weights, and an error estimated before the first
     of them has come is too small. A reference slightly too wide costs a little spread and bounds the weights.
     """
     d = max(len(warp.mean), 1)
-    return Warp(warp.mean, np.asarray(warp.factor) * (1.0 + 0.12 * min(1.0, left / 0.3) * min(1.0, 2.0 / np.sqrt(d))))
+    by = 1.0 + 0.12 * min(1.0, left / 0.3) * min(1.0, 2.0 / np.sqrt(d))
+    return warp._replace(factor=np.asarray(warp.factor) * by)

@@ -9,6 +9,7 @@ import pytest
 
 import supermodel as sm
 from engine_problems import Box, Conjugate, meter, two_modes
+from supermodel.embedding.warp import Warp, identity
 from supermodel.engine.explore import few
 from supermodel.engine.explore.few import look_at_few
 from supermodel.engine.explore.paths import by_level
@@ -36,6 +37,46 @@ def test_a_normal_posterior_is_recognised_to_rounding_and_costs_little():
     assert (
         counter.evaluations < 512 + 960 + 800 + 300
     )  # draws of the prior, twice; probes; climbs, curvature and the hill's own
+
+
+def test_a_far_centre_does_not_make_a_posterior_normal(rng):
+    """Distances from a centre 1e22 away have no digits left, and a point at -1e16 needs none: neither excuses the others."""
+    x = np.concatenate([rng.standard_normal((50, 2)), [[1e8, 0.0]]])
+    cloud = SimpleNamespace(x=x, log_joint=-0.5 * np.sum(x**2, axis=1))
+    assert few._is_exact(cloud, identity(2))
+    assert not few._is_exact(cloud, Warp(np.array([1e22, 0.0]), np.eye(2)))
+    bumpy = SimpleNamespace(x=x, log_joint=cloud.log_joint + 1e-3 * np.sin(x[:, 0]))
+    assert not few._is_exact(bumpy, identity(2))
+
+
+def unknown_noise(d=6, n=18):
+    """A linear regression with free noise: far from a quadratic in ln sigma, near to a bent one. Exact by the trapezoidal rule."""
+    rng = np.random.default_rng(3)
+    design = rng.standard_normal((n, d - 1))
+    y = design @ rng.standard_normal(d - 1) + rng.standard_normal(n)
+
+    def log_likelihood(p):
+        left = (y - np.asarray(p["b"]) @ design.T) / np.asarray(p["sigma"])[..., None]
+        return -0.5 * np.sum(left**2, axis=-1) - n * np.log(np.asarray(p["sigma"]))
+
+    def given(sigma):
+        values, vectors = np.linalg.eigh(design @ design.T)
+        variance, along = sigma[:, None] ** 2 + values, vectors.T @ y
+        return -0.5 * np.sum(along**2 / variance + np.log(variance), axis=1)
+
+    t = np.linspace(np.log(0.05), np.log(20.0), 4001)
+    prior = np.log(np.sqrt(2 / np.pi)) - 0.5 * np.exp(2 * t) + t
+    priors = {"b": dist.Normal(0, 1).expand([d - 1]), "sigma": dist.HalfNormal(1.0)}
+    model = sm.Model(priors, log_likelihood, vectorized=True)
+    return model, np.logaddexp.reduce(given(np.exp(t)) + prior) + np.log(t[1] - t[0])
+
+
+def test_a_dear_black_box_that_is_a_bent_quadratic_needs_no_levels():
+    model, truth = unknown_noise()
+    found = sm.evidence(model, seed=0, explore="thrifty", progress=False)
+    assert abs(found.value - truth) < 5 * found.error < 0.5 and found.verdict.level == "ok"
+    assert "levels" not in found.settings["pilots"]["model"]["method"]
+    assert found.evaluations["likelihood"] < 2500
 
 
 @pytest.fixture(scope="module")

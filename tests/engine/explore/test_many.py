@@ -10,7 +10,8 @@ import pytest
 import supermodel as sm
 from engine_problems import Conjugate, meter
 from supermodel.embedding.reference import standard_normal
-from supermodel.embedding.warp import Warp
+from supermodel.embedding.warp import Bent, Warp
+from supermodel.engine.explore import many
 from supermodel.engine.explore.chains import NUTS_CHAINS, Chains
 from supermodel.engine.explore.many import _is_believed, _is_covered, look_at_many
 from supermodel.engine.policy import BATCH, EFFORTS
@@ -33,6 +34,21 @@ def test_the_curvature_of_a_normal_posterior_is_all_there_is_to_know():
     assert pilot.reference.is_standard_normal and pilot.spread < 1e-4
     assert np.allclose(pilot.warp.mean, problem.mean, atol=1e-4)
     assert counter.gradients < 1000
+
+
+def test_slopes_bend_the_warp_of_a_skewed_posterior(monkeypatch):
+    """A logistic regression of 24 parameters on 72 data."""
+    rng = np.random.default_rng(0)
+    x = rng.standard_normal((72, 24))
+    y = (rng.random(72) < 1 / (1 + np.exp(-x @ rng.standard_normal(24)))).astype(float)
+    model = sm.Model(
+        {"b": dist.Normal(0, 1).expand([24])}, lambda p: jnp.sum(y * (x @ p["b"]) - jnp.logaddexp(0.0, x @ p["b"]))
+    )
+    joint = Joint("model", model)
+    pilot = looked(joint, meter())
+    monkeypatch.setattr(many, "BENT_UP_TO", 0)
+    affine = looked(joint, meter())
+    assert isinstance(pilot.warp, Bent) and isinstance(affine.warp, Warp) and pilot.spread < 0.75 * affine.spread
 
 
 def test_particles_of_a_black_box_look_twice():

@@ -17,7 +17,7 @@ import numpy as np
 
 from supermodel.embedding.reference import one_hill, standard_normal
 from supermodel.embedding.warp import Bent, identity
-from supermodel.engine.explore.bent import bent_by_slopes, slopes_for
+from supermodel.engine.explore.bent import bent_by_slopes, fit_bent, slopes_for
 from supermodel.engine.explore.climb import Climber, Mode, find_modes, summits
 from supermodel.engine.explore.cloud import Cloud, Prior, Warped, effective_size, scale_of
 from supermodel.engine.explore.nested import nested_slices
@@ -38,6 +38,7 @@ from supermodel.engine.policy import (
     MOST_HILLS,
     SIMPLE,
     SMOOTH,
+    SMOOTH_BENT,
     UNSEEN,
     VAGUE,
     Effort,
@@ -49,6 +50,7 @@ CROWDED = 10.0  # widths of a cloud's highest points within which its posterior 
 # Times the draws of a level that must be normal to rounding as well, before a posterior is taken for that: of up to four
 # parameters, and of more, where a mode apart is a smaller part of the prior.
 FAR_DRAWS = (12, 48)
+HELD_IN = 0.7  # of the points that bends are fitted to; the others judge them
 SLACK = 0.03  # nats: the least error that a look claims
 
 
@@ -174,13 +176,18 @@ class Explorer:
         return self._is_clear(merged) and self._is_smooth(merged)
 
     def _is_smooth(self, cloud: Cloud) -> bool:
-        """Whether the quadratic through all points leaves little of the posterior's shape unexplained."""
+        """Whether the quadratic through all points leaves little of the posterior unexplained, or bends of it still less."""
         warp, seen = _through_all(cloud), np.isfinite(cloud.log_weights())
         if warp is None:
             return False
+        x, log_joint, root = cloud.x[seen], cloud.log_joint[seen], np.sqrt(self.joint.dimension)
         weight = np.exp(cloud.log_weights()[seen] - cloud.log_weights().max())
-        left = spread(cloud.log_joint[seen], cloud.x[seen], warp, weight)
-        return left < SMOOTH * np.sqrt(self.joint.dimension)
+        if spread(log_joint, x, warp, weight) < SMOOTH * root:
+            return True
+        fitted = self.rng(13).random(len(x)) < HELD_IN
+        bent = fit_bent(x[fitted], weight[fitted], log_joint[fitted], warp)
+        held = ~fitted
+        return bent is not None and spread(log_joint[held], x[held], bent, weight[held]) < SMOOTH_BENT * root
 
     def _off_the_floor(self, cloud: Cloud, rng: np.random.Generator) -> None:
         off_the_floor(cloud, rng, FLOOR * self.effort.first_black)
@@ -390,11 +397,19 @@ def _through_all(cloud: Cloud) -> Any:
 
 
 def _is_exact(cloud: Cloud, warp: Any) -> bool:
-    """Whether the warp makes ln J a normal law's to rounding, at every point of the cloud."""
-    if not np.all(np.isfinite(cloud.log_joint)):
+    """Whether the warp makes ln J a normal law's to rounding, at every point of the cloud.
+
+    Rounding grows with ln J, so each point is held to its own: a draw of the prior at -1e16 would else excuse all others, and so
+    would a centre so far away that distances from it have no digits left.
+    """
+    log_joint = cloud.log_joint
+    if not np.all(np.isfinite(log_joint)):
         return False
-    scale = max(1.0, float(np.max(np.abs(cloud.log_joint))))
-    return spread(cloud.log_joint, cloud.x, warp) < EXACT * np.sqrt(scale)
+    scale = np.sqrt(np.maximum(np.abs(log_joint), 1.0))
+    fall = 0.5 * np.sum(warp.inverse(cloud.x) ** 2, axis=1)
+    off = (log_joint + fall - (log_joint + fall)[np.argmax(log_joint)]) / scale
+    has_digits = np.all(np.finfo(float).eps * fall < EXACT * scale)
+    return bool(has_digits and np.sqrt(np.mean(off**2)) < EXACT)
 
 
 def look_at_few(joint: Joint, known: Any, seed: int, stream: int, meter: Meter, effort: Effort) -> Pilot:

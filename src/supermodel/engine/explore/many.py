@@ -12,7 +12,8 @@ from typing import Any
 import numpy as np
 
 from supermodel.embedding.reference import Reference, standard_normal
-from supermodel.embedding.warp import Warp
+from supermodel.embedding.warp import Bent, Warp
+from supermodel.engine.explore.bent import bent_by_slopes, slopes_for
 from supermodel.engine.explore.chains import MIXED, NUTS_CHAINS, SHORT, Chains, about_a_mode, nuts
 from supermodel.engine.explore.climb import Climber, Mode, find_modes, hills_of
 from supermodel.engine.explore.cloud import log_mean_error
@@ -33,6 +34,7 @@ ROUGH = 0.5  # beyond which hills at several modes are not
 MOVES, MORE_MOVES, MOST_POPULATIONS = 3, 4, 4  # of each particle at a temperature; times as many in the next population
 SHARE = 0.4  # of the evaluations left that another population may take
 NUTS_ROOM = 400_000  # evaluations that NUTS may take
+BENT_UP_TO = 40  # parameters up to which third derivatives are asked for: d^2 slopes, and d^6 operations
 CURVED_UP_TO = 256  # parameters up to which all of a covariance is fitted: d^2 / 2 functions of the leaders
 SERVES = 0.5  # effective share of a reference's own draws with which it will do: where others are not normal it is less
 MISSED = 3.0  # nats of ln J - ln r beyond ln Z on a chain's draws, on average: with more it is somewhere else
@@ -73,8 +75,9 @@ def _with_gradients(joint, known, rng, seed, stream, meter: Meter, effort: Effor
         chains = about_a_mode(joint, meter, rng, seed, stream, modes[0].warp)
         looks = [climbs, Look("Hamiltonian chains", UNKNOWN, UNKNOWN, meter.evaluations - since)]
         if chains is not None and _is_believed(joint, chains, meter, rng):
-            left = spread(chains.log_joint, chains.x, chains.warp)
-            return _of_chains(joint, chains, widened(chains.warp, left), left, looks, rng)
+            warp, left = _bent(joint, chains, meter, rng)
+            looks[-1] = looks[-1]._replace(evaluations=meter.evaluations - since)
+            return _of_chains(joint, chains, widened(warp, left), left, looks, rng)
     else:
         looks = [climbs]
     return _dispersed(joint, rng, seed, meter, effort, looks)
@@ -90,6 +93,19 @@ def _is_believed(joint: Joint, chains: Chains, meter: Meter, rng: np.random.Gene
     # Far from normal, but concave: one mode, and no funnel is left to go down.
     x = np.concatenate([chains.x[rng.choice(len(chains.x), BATCH)], joint.space.sample_prior(rng, BATCH)])
     return Slopes(x, *meter.value_and_gradient(joint, x)).is_concave(chains.warp)
+
+
+def _bent(joint: Joint, chains: Chains, meter: Meter, rng: np.random.Generator) -> tuple[Warp | Bent, float]:
+    """The chains' warp, or one bent by the slopes at its own draws if the chains' draws look more normal to it; and the spread."""
+    left = spread(chains.log_joint, chains.x, chains.warp)
+    n = slopes_for(joint.dimension)
+    if joint.dimension > BENT_UP_TO or meter.room < n:
+        return chains.warp, left
+    x = chains.warp.points(rng.standard_normal((n, joint.dimension)))
+    gradient = meter.value_and_gradient(joint, x)[1]
+    bent = bent_by_slopes(x, gradient, chains.warp) if np.all(np.isfinite(gradient)) else None
+    less = np.inf if bent is None else spread(chains.log_joint, chains.x, bent)
+    return (bent, less) if less < left else (chains.warp, left)
 
 
 def _of_chains(joint, chains: Chains, warp, left: float, looks, rng) -> Pilot:

@@ -9,10 +9,9 @@ there are coefficients lead the way. A nearly normal posterior is reached from i
 from __future__ import annotations
 
 import numpy as np
-from scipy.linalg import solve_triangular
 
 from supermodel.embedding.reference import joined, one_hill
-from supermodel.embedding.warp import Warp, from_covariance, identity, lifted_cholesky
+from supermodel.embedding.warp import Warp, from_covariance, identity, lifted_cholesky, solved
 from supermodel.engine.explore.cloud import Cloud, Warped, effective_size, flattened
 
 FEWEST = (3, 8)  # effective points that a fit rests on: 3 d + 8, but no more than
@@ -90,7 +89,7 @@ def fitted_quadratic(
     moments = ((x - middle) * w[:, None]).T @ (x - middle)
     guess = (d + 1) / (d + 1 + n)  # as if a diagonal one had been seen in d + 1 points
     factor = lifted_cholesky((1 - guess) * moments + guess * np.diag(np.diagonal(moments)))
-    z = solve_triangular(factor, (x - middle).T, lower=True).T
+    z = solved(factor, x - middle)
     slope, curvature = _regressed(z, y - y.max(), w, n)
     values, vectors = np.linalg.eigh(curvature)
     covariance = (vectors / np.maximum(values, max(width**-2, 1e-12))) @ vectors.T
