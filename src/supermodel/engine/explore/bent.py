@@ -43,15 +43,11 @@ def fit_bent(x: np.ndarray, weight: np.ndarray, log_joint: np.ndarray, start: Wa
     return best
 
 
-def slopes_for(d: int) -> int:
-    """Gradients that tell all third derivatives: twice the terms of a quadratic."""
-    return (d + 1) * (d + 2)
-
-
 def bent_by_slopes(x: np.ndarray, gradient: np.ndarray, start: Warp) -> Bent | None:
     """The warp of posterior draws (n, d) with the gradients of ln J there; None if they are too few.
 
-    A gradient holds d numbers: some $d^2 / 2$ of them tell all third derivatives, where values would take $d^3 / 6$.
+    A gradient holds d numbers: two or three times the `coefficients` of a quadratic tell all third derivatives, where values would
+    take $d^3 / 6$.
     """
     best, left, warp = None, np.inf, straight(start)
     for _ in range(ROUNDS):

@@ -17,7 +17,7 @@ import numpy as np
 
 from supermodel.embedding.reference import one_hill, standard_normal
 from supermodel.embedding.warp import Bent, identity
-from supermodel.engine.explore.bent import bent_by_slopes, fit_bent, slopes_for
+from supermodel.engine.explore.bent import bent_by_slopes, fit_bent
 from supermodel.engine.explore.climb import Climber, Mode, find_modes, summits
 from supermodel.engine.explore.cloud import Cloud, Prior, Warped, effective_size, scale_of
 from supermodel.engine.explore.nested import nested_slices
@@ -50,6 +50,7 @@ CROWDED = 10.0  # widths of a cloud's highest points within which its posterior 
 # Times the draws of a level that must be normal to rounding as well, before a posterior is taken for that: of up to four
 # parameters, and of more, where a mode apart is a smaller part of the prior.
 FAR_DRAWS = (12, 48)
+SLOPES = 3  # times the coefficients of a quadratic, about the heaviest mode
 HELD_IN = 0.7  # of the points that bends are fitted to; the others judge them
 SLACK = 0.03  # nats: the least error that a look claims
 
@@ -216,7 +217,9 @@ class Explorer:
     def _scores(self, cloud: Cloud, mode: Mode, rng: np.random.Generator) -> None:
         """Draws of the Gaussian at the heaviest mode, with gradients, which mend its warp and bend it."""
         hill = Warped(identity(len(mode.point)), one_hill(mode.point, np.asarray(mode.warp.factor)))
-        x, log_joint, gradient = self.scout.draw(cloud, hill, max(BATCH, slopes_for(self.joint.dimension)), rng)
+        x, log_joint, gradient = self.scout.draw(
+            cloud, hill, max(BATCH, SLOPES * coefficients(self.joint.dimension)), rng
+        )
         self.warps = (mode.warp,)
         if np.all(np.isfinite(gradient)) and len(x) >= 4 * self.joint.dimension:
             mended = by_scores(x, gradient, mode.warp)

@@ -13,13 +13,14 @@ import numpy as np
 
 from supermodel.embedding.reference import Reference, standard_normal
 from supermodel.embedding.warp import Bent, Warp
-from supermodel.engine.explore.bent import bent_by_slopes, slopes_for
+from supermodel.engine.explore.bent import bent_by_slopes
 from supermodel.engine.explore.chains import MIXED, NUTS_CHAINS, SHORT, Chains, about_a_mode, nuts
 from supermodel.engine.explore.climb import Climber, Mode, find_modes, hills_of
 from supermodel.engine.explore.cloud import log_mean_error
 from supermodel.engine.explore.nested_laplace import Weighed, nested_laplace
 from supermodel.engine.explore.particles import Particles, temper
 from supermodel.engine.explore.pilot import Look, Pilot, fitted_reference, misfit
+from supermodel.engine.explore.quadratic import coefficients
 from supermodel.engine.explore.slopes import Slopes
 from supermodel.engine.meter import Enough, Meter
 from supermodel.engine.policy import BATCH, EXACT, NEARLY_NORMAL, PRIOR_SHARE, VAGUE, Effort
@@ -35,6 +36,7 @@ MOVES, MORE_MOVES, MOST_POPULATIONS = 3, 4, 4  # of each particle at a temperatu
 SHARE = 0.4  # of the evaluations left that another population may take
 NUTS_ROOM = 400_000  # evaluations that NUTS may take
 BENT_UP_TO = 40  # parameters up to which third derivatives are asked for: d^2 slopes, and d^6 operations
+SLOPES = 2  # times the coefficients of a quadratic, that tell them
 CURVED_UP_TO = 256  # parameters up to which all of a covariance is fitted: d^2 / 2 functions of the leaders
 SERVES = 0.5  # effective share of a reference's own draws with which it will do: where others are not normal it is less
 MISSED = 3.0  # nats of ln J - ln r beyond ln Z on a chain's draws, on average: with more it is somewhere else
@@ -98,7 +100,7 @@ def _is_believed(joint: Joint, chains: Chains, meter: Meter, rng: np.random.Gene
 def _bent(joint: Joint, chains: Chains, meter: Meter, rng: np.random.Generator) -> tuple[Warp | Bent, float]:
     """The chains' warp, or one bent by the slopes at its own draws if the chains' draws look more normal to it; and the spread."""
     left = spread(chains.log_joint, chains.x, chains.warp)
-    n = slopes_for(joint.dimension)
+    n = SLOPES * coefficients(joint.dimension)
     if joint.dimension > BENT_UP_TO or meter.room < n:
         return chains.warp, left
     x = chains.warp.points(rng.standard_normal((n, joint.dimension)))
