@@ -221,6 +221,20 @@ def test_chains_that_stand_apart_in_a_parameter_are_told(rng):
     assert "'x' under 'm0'" in sentence and "have not forgotten" in sentence and "min_ess=400" in sentence
 
 
+@pytest.mark.parametrize("planted", [{"pareto_k": 1.4, "largest": 0.3}, {"pareto_k": 0.9, "rungs": 40}])
+def test_where_ln_j_is_concave_nothing_can_hide_in_a_heavy_tail(rng, planted):
+    """Far from normal it costs draws; one mode and no funnel leave nothing to miss. Everything else counts as ever."""
+    run = made_run({(0, None): good_report(-3.0, **planted), (1, None): good_report(-5.0)})
+    apart = {"m0": posterior(rng, 0.5)}
+    assert judge(run).level == judge(run, apart).level == "fail"
+    run.pilots[1].is_concave = True
+    assert judge(run).level == "fail"  # of the other model
+    run.pilots[0].is_concave = True
+    assert judge(run).level == judge(run, apart).level == "caution"
+    run.arms[0].report = good_report(-3.0, rhat=1.5, **planted)
+    assert judge(run).level == "fail"
+
+
 def test_chains_that_stand_apart_on_a_path_with_a_heavy_tail_have_missed_a_part(rng):
     apart = {"m0": posterior(rng, 0.5)}
     assert [level for level, _ in agreement(apart, Goals())] == ["caution"]

@@ -90,6 +90,7 @@ def _pilot_attributes(p: Pilot) -> dict[str, Any]:
         "is_agreed": bool(p.is_agreed),
         "step": float(p.step),
         "acceptance": float(p.acceptance),
+        "is_concave": bool(p.is_concave),
         "roughness": list(p.roughness),
     }
 
@@ -107,7 +108,7 @@ def _restored_pilot(joint: Joint, g: dict[str, np.ndarray], row: dict[str, Any])
     looks = [Look(str(name), float(value), float(error), int(n)) for name, value, error, n in row["looks"]]
     return Pilot(
         joint, warp, reference, g["points"], g["log_joint"], float(row["spread"]), looks, bool(row["is_agreed"]),
-        float(row["step"]), float(row["acceptance"]), roughness=Roughness.of(row.get("roughness", ())),
+        float(row["step"]), float(row["acceptance"]), bool(row.get("is_concave", False)), Roughness.of(row.get("roughness", ())),
     )  # fmt: skip
 
 

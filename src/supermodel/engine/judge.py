@@ -11,7 +11,7 @@ from supermodel.engine.explore import Look
 from supermodel.engine.goals import Goals
 from supermodel.engine.policy import AGREE_ERRORS, AGREE_NATS, DISAGREE_ERRORS, VAGUE
 from supermodel.engine.roughness import Roughness
-from supermodel.engine.run import Run
+from supermodel.engine.run import Arm, Run
 from supermodel.estimation.estimate import UNKNOWN, Estimate, Evidences
 from supermodel.report.tables import scalar_label
 from supermodel.results.posterior import CONVERGED, ENOUGH, ModelPosterior
@@ -33,6 +33,7 @@ SPOILS = {
     "heavy_tail",
     "never_visited",
 }  # on any edge of a model: what it says of the pilot holds for all its edges
+FAR = {"heavy_tail", "long_path"}  # what tells of parts that are missed, unless there can be none
 
 
 def judge(run: Run, posteriors: Mapping[str, ModelPosterior] | None = None) -> Verdict:
@@ -47,20 +48,29 @@ def judge(run: Run, posteriors: Mapping[str, ModelPosterior] | None = None) -> V
         if arm.report is None:
             continue
         for level, reason in findings(arm.report, "between {!r} and {!r}: ".format(*arm.edge.pair.names)):
-            # An edge that serves the absolute evidences only cannot spoil a Bayes factor, unless it tells of a model
-            # whose posterior was not found: every edge of that model stands on the same exploration.
-            found.append((level if run.matters(arm) or reason.code in SPOILS else "caution", reason))
+            found.append(("caution" if _is_eased(run, arm, reason.code) else level, reason))
     rough = {pilot.name: pilot.roughness for pilot in run.pilots}
     found += _looks(run) + neighbours(rough, run.evidences(), run.goals)
     heavy = {
         name
         for arm in run.arms
-        if arm.report is not None and arm.report.surely_heavy > HEAVY
+        if arm.report is not None and arm.report.surely_heavy > HEAVY and not run.is_concave(arm)
         for name in arm.edge.pair.names
     }
     found += agreement(posteriors or {}, run.goals, heavy)
     found += rejections({joint.name: joint.rejected for joint, _ in run.probes}, run.evaluations)
     return worst(found + ending(run.ended, run.evidences(), run.goals) + unkept(run))
+
+
+def _is_eased(run: Run, arm: Arm, code: str) -> bool:
+    """Whether a finding on an edge is a caution at most.
+
+    An edge that serves the absolute evidences only cannot spoil a Bayes factor, unless it tells of a model whose posterior was not
+    found: every edge of that model stands on the same exploration. Where ln J is concave there is nothing else to find.
+    """
+    if run.is_concave(arm):
+        return code in FAR or not run.matters(arm)
+    return not run.matters(arm) and code not in SPOILS
 
 
 APART = 1e-3  # probability, over all parameters, that chains which forget look as if they remembered

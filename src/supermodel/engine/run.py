@@ -442,6 +442,10 @@ class Run:
         table = self.paths()[:, self.arms.index(arm)]
         return len(self.pilots) == 1 or bool(np.any(table != table[0]))
 
+    def is_concave(self, arm: Arm) -> bool:
+        """Whether ln J of every model on this edge seems concave."""
+        return all(self.pilots[k].is_concave for k in (arm.first, arm.second) if k is not None)
+
     def _sign(self, a: int, b: int | None) -> np.ndarray:
         """How ln Z_a - ln Z_b is made of edges; `b` None is the reference."""
         table = self.paths()

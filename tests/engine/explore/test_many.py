@@ -13,7 +13,7 @@ from supermodel.embedding.reference import standard_normal
 from supermodel.embedding.warp import Bent, Warp
 from supermodel.engine.explore import many
 from supermodel.engine.explore.chains import NUTS_CHAINS, Chains
-from supermodel.engine.explore.many import _is_believed, _is_covered, look_at_many
+from supermodel.engine.explore.many import _is_concave, _is_covered, look_at_many
 from supermodel.engine.policy import BATCH, EFFORTS
 from supermodel.models.joint import Joint
 
@@ -106,8 +106,8 @@ def test_a_chain_that_sits_where_the_reference_has_no_draws_is_seen(rng):
     assert not _is_covered(problem.joint, chains._replace(x=x), found)
 
 
-def test_chains_far_from_normal_are_believed_where_ln_j_is_concave(rng):
-    """Logistic regression without noise is concave and skewed. A sine in it is not, nor are chains that have not settled."""
+def test_whether_ln_j_is_concave_is_told_by_slopes(rng):
+    """Logistic regression without noise is concave and skewed. With a sine in it it is not."""
     a = rng.standard_normal((60, D))
 
     def chains_of(bend):
@@ -118,8 +118,19 @@ def test_chains_far_from_normal_are_believed_where_ln_j_is_concave(rng):
         x = rng.standard_normal((128, D))
         return joint, Chains(x, 3 * np.arange(128.0), Warp(np.zeros(D), np.eye(D)), 0.1, 1.0)
 
-    joint, chains = chains_of(0.0)
-    assert _is_believed(joint, chains, meter(), rng) and not _is_believed(
-        joint, chains._replace(rhat=1.3), meter(), rng
-    )
-    assert not _is_believed(*chains_of(1.0), meter(), rng)
+    assert _is_concave(*chains_of(0.0), meter(), rng) and not _is_concave(*chains_of(1.0), meter(), rng)
+
+
+@pytest.mark.parametrize("rhat, is_concave, believed", [(1.0, True, True), (1.0, False, False), (1.3, True, False)])
+def test_chains_far_from_normal_are_believed_where_ln_j_is_concave(monkeypatch, rhat, is_concave, believed):
+    """Chains that have not settled are never believed; those that are not go on to NUTS."""
+    problem = Conjugate(D, traced=True)
+    warp = Warp(problem.mean, problem.sd * np.eye(D))
+    x = warp.points(np.random.default_rng(1).standard_normal((128, D)))
+    chains = Chains(x, problem.joint.log_joint_at(x) + np.arange(128.0), warp, 0.1, rhat)
+    monkeypatch.setattr(many, "_at_the_mode", lambda *_: None)
+    monkeypatch.setattr(many, "about_a_mode", lambda *_: chains)
+    monkeypatch.setattr(many, "_is_concave", lambda *_: is_concave)
+    monkeypatch.setattr(many, "_dispersed", lambda *_: None)
+    pilot = looked(problem.joint, meter())
+    assert (pilot is not None) == believed and (pilot is None or pilot.is_concave)

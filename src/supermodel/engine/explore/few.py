@@ -69,6 +69,7 @@ class Explorer:
         self.elsewhere: Warped | None = None  # hills where climbs or walks ended, if not all in one place
         self.again = 0  # evaluations of the first look that were made during the second
         self.is_flat = False  # whether most of the prior is a floor: no slope leads anywhere
+        self.is_concave = False  # whether no slopes contradict a concave ln J
         self.kept = True  # whether every path kept enough effective points all along
         self.unseen = 0.0  # chance that one more climb ends at a mode not seen so far
 
@@ -270,16 +271,15 @@ class Explorer:
         """From other random numbers and the whole prior, by another path: levels after climbs, temperatures without gradients."""
         since, rng, cloud = self.meter.evaluations, self.rng(2), self.cloud()
         n = max(self.effort.second, 12 * (self.joint.dimension + 1))  # of which enough stay effective
-        is_concave = False
         scouts = self.effort.scouts(self.joint.dimension)
         if self.scout.modes and not self.is_flat:
-            is_concave = self._scout(cloud, max(2 * n - BATCH, scouts), rng)
+            self.is_concave = self._scout(cloud, max(2 * n - BATCH, scouts), rng)
         else:
             cloud.grow(Prior(self.joint), 2 * n, rng)
             self._off_the_floor(cloud, rng)
         if not self.joint.is_traceable and not self.effort.is_thrifty:
             self._scout_without_gradients(cloud, min(20 * self.joint.dimension**3, scouts // 2), rng)
-        if is_concave:
+        if self.is_concave:
             name, kept = "slopes", True
         elif self.joint.is_traceable:
             name, kept = "levels", by_level(cloud, rng, n)
@@ -391,6 +391,7 @@ class Explorer:
         rows = self._rows(cloud)
         return Pilot(
             self.joint, fit.warp, fit.reference, cloud.x[rows], log_joint[rows], fit.spread, self.looks, agreed,
+            is_concave=self.is_concave,
         )  # fmt: skip
 
 

@@ -7,6 +7,7 @@ Without: populations of tempered particles with different random numbers and mor
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -76,23 +77,21 @@ def _with_gradients(joint, known, rng, seed, stream, meter: Meter, effort: Effor
         since = meter.evaluations
         chains = about_a_mode(joint, meter, rng, seed, stream, modes[0].warp)
         looks = [climbs, Look("Hamiltonian chains", UNKNOWN, UNKNOWN, meter.evaluations - since)]
-        if chains is not None and _is_believed(joint, chains, meter, rng):
-            warp, left = _bent(joint, chains, meter, rng)
-            looks[-1] = looks[-1]._replace(evaluations=meter.evaluations - since)
-            return _of_chains(joint, chains, widened(warp, left), left, looks, rng)
+        if chains is not None and chains.rhat < MIXED:
+            # The further from normal a posterior, the more has to be shown before chains about its mode are believed.
+            is_normal = spread(chains.log_joint, chains.x, chains.warp) <= SMOOTH * np.sqrt(joint.dimension)
+            is_concave = not is_normal and _is_concave(joint, chains, meter, rng)
+            if is_normal or is_concave:
+                warp, left = _bent(joint, chains, meter, rng)
+                looks[-1] = looks[-1]._replace(evaluations=meter.evaluations - since)
+                return replace(_of_chains(joint, chains, widened(warp, left), left, looks, rng), is_concave=is_concave)
     else:
         looks = [climbs]
     return _dispersed(joint, rng, seed, meter, effort, looks)
 
 
-def _is_believed(joint: Joint, chains: Chains, meter: Meter, rng: np.random.Generator) -> bool:
-    """Whether chains about a mode have seen all: the further from normal the posterior, the more that has to be shown."""
-    left = spread(chains.log_joint, chains.x, chains.warp) / np.sqrt(joint.dimension)
-    if not chains.rhat < MIXED:
-        return False
-    if left <= SMOOTH:
-        return True
-    # Far from normal, but concave: one mode, and no funnel is left to go down.
+def _is_concave(joint: Joint, chains: Chains, meter: Meter, rng: np.random.Generator) -> bool:
+    """Whether ln J is concave, as far as slopes tell: one mode, and no funnel is left to go down, however far from normal."""
     x = np.concatenate([chains.x[rng.choice(len(chains.x), BATCH)], joint.space.sample_prior(rng, BATCH)])
     return Slopes(x, *meter.value_and_gradient(joint, x)).is_concave(chains.warp)
 
