@@ -68,7 +68,7 @@ def compare(
     does, at the paper's cost.
     `explore`: how hard to look for all of each posterior. "auto": two independent looks at every model, and a third where
     they disagree. "quick": one look, as cheap as it gets; a narrow second mode may be missed without a word. "thrifty": two
-    looks that cost a black box some hundred calls, if it is smooth; "auto" is that where a call takes more than 0.01 s.
+    looks of some hundred calls, if the posterior is smooth; "auto" is that where a call, or a gradient, takes more than 0.01 s.
     "thorough": five times as many prior draws, levels and climbs.
     `executor`: for plain-Python likelihoods, a number of worker processes or any `concurrent.futures` executor. The answer is
     the same to the bit. Processes import your script anew: let `compare` stand below `if __name__ == "__main__":`.

@@ -1,10 +1,12 @@
-"""Black boxes whose calls are dear: few calls, the same honesty, and a word where the clock chose."""
+"""Likelihoods whose calls are dear: few calls, the same honesty, and a word where the clock chose."""
 
 import pickle
 import time
 from concurrent.futures import ThreadPoolExecutor
 
+import jax.numpy as jnp
 import numpy as np
+import numpyro.distributions as dist
 import pytest
 from scipy import stats
 
@@ -13,7 +15,7 @@ from engine_problems import LINEAR, SINE, data, good_report, made_run
 from supermodel.engine import run as run_module
 from supermodel.engine.judge import judge
 from supermodel.engine.policy import DEAR
-from supermodel.engine.probe import pace
+from supermodel.engine.probe import WITH_GRADIENT, pace
 from supermodel.engine.run import Run
 from supermodel.models.answers import Answer
 from supermodel.models.joint import Joint
@@ -101,6 +103,29 @@ def test_a_call_is_timed_where_it_is_computed_and_a_busy_start_does_not_count():
     assert pickle.loads(pickle.dumps(Answer(-1.5, 0.25))).seconds == 0.25  # as it comes from a worker
 
 
+def test_a_traced_model_is_timed_with_its_gradient_and_without_its_compilation():
+    joint = Joint("traced", sm.Model({"a": dist.Normal(0, 1)}, lambda p: -(p["a"] ** 2)), None)
+    joint.log_likelihood_at(np.zeros((8, 1)), size=8)
+    assert np.isinf(joint.pace) and pace([(joint, None)]) == 0.0  # nothing but compiling so far
+    joint.log_likelihood_at(np.zeros((8, 1)), size=8)
+    assert 0 < joint.pace < DEAR and pace([(joint, None)]) == WITH_GRADIENT * joint.pace
+
+
+def test_dear_gradients_of_a_traced_model_are_spared(monkeypatch):
+    """Three parameters whose ln J is not concave: 9 000 slopes by default."""
+
+    def log_likelihood(p):
+        return -0.5 * jnp.sum(((jnp.sin(p["x"]) + p["x"] - 0.5) / 0.3) ** 2)
+
+    model = sm.Model({"x": dist.Normal(0, 1).expand([3])}, log_likelihood)
+    usual = sm.evidence(model, seed=0, progress=False)
+    pace_of(2 * DEAR, monkeypatch)
+    spared = sm.evidence(model, seed=0, progress=False)
+    assert spared.evaluations["likelihood"] < 0.4 * usual.evaluations["likelihood"]
+    assert abs(spared.value - usual.value) < 5 * np.hypot(spared.error, usual.error) < 0.5
+    assert {r.code for r in spared.verdict.reasons} == {"thrifty"} and not usual.verdict.reasons
+
+
 def test_dear_calls_make_thrift_the_default_and_the_verdict_says_so(monkeypatch):
     pace_of(2 * DEAR, monkeypatch)
     dear = sm.compare(sine(), seed=0, target_error=0.05, progress=False)
@@ -112,7 +137,7 @@ def test_dear_calls_make_thrift_the_default_and_the_verdict_says_so(monkeypatch)
     )
 
 
-def test_cheap_calls_and_traced_models_are_looked_at_as_usual():
+def test_cheap_calls_are_looked_at_as_usual():
     run = Run({}, None, 0)
     assert not run.is_dear
     run.pace = 2 * DEAR

@@ -137,8 +137,8 @@ def _looks(run: Run) -> list[Finding]:
                 found.append(("fail" if off > DISAGREE_ERRORS else "caution", Reason("pilot_disagrees", sentence)))
             elif min(look.error for look in rough) > VAGUE:
                 found.append(("fail" if pilot.is_seen_once else "caution", Reason("vague_looks", sentence + VOUCH)))
-        if run.is_dear and not pilot.joint.is_traceable:
-            found.append(("ok", Reason("thrifty", THRIFTY.format(pilot.name, run.pace, pilot.evaluations))))
+        if run.is_dear and pilot.evaluations:
+            found.append(("ok", Reason("thrifty", THRIFTY.format(run.pace, pilot.evaluations, pilot.name))))
         if pilot.is_seen_once and run.explore != "quick":
             found.append(("caution", Reason("single_look", ONE_LOOK.format(pilot.name))))
     return found
@@ -151,7 +151,7 @@ def _joint_error(look: Look, final: Estimate) -> float:
 LOST = "the answer is complete, but the checkpoint is that of an earlier moment of this run: {}"
 VOUCH = " They are too vague to vouch for it: the answer rests on its own chains."
 THRIFTY = (
-    "a call of {!r} takes {:.2g} s, so that {} of them looked for its posterior, a tenth of the usual number. A narrow mode, which "
+    "calls take {:.2g} s, so that {} of them looked for the posterior of {!r}, a tenth of the usual number. A narrow mode, which "
     "fills less than a hundredth of the prior, may be missed; explore='thorough' looks for it."
 )
 ONE_LOOK = "the budget had room for one look at {!r} only: what it missed, no other could tell."

@@ -136,7 +136,7 @@ EFFORTS = {
 }
 EXPLORING = 0.5  # share of a limited budget that exploration may spend: the ladder needs the rest
 TYPICAL = 9000  # evaluations that exploration of one model takes at the default effort, about
-DEAR = 0.01  # seconds a call of a black box from which on the default is thrift: the usual looks would take minutes
+DEAR = 0.01  # seconds a call from which on the default is thrift: the usual looks would take minutes
 
 # -- roughness --------------------------------------------------------------------------------------------------------
 

@@ -15,6 +15,8 @@ from supermodel.models.joint import Joint
 from supermodel.models.model import Model
 from supermodel.models.space import Space
 
+WITH_GRADIENT = 3.0  # times what a value costs that a value with its gradient does, about
+
 
 def canonical(models: Mapping[str, Model], data: Any) -> list[Joint]:
     """The models with their parameters in one common order: those that most models have first, then by name."""
@@ -45,5 +47,6 @@ def probe(models: Mapping[str, Model], data: Any, seed: int, meter: Meter) -> li
 
 
 def pace(probed: list[tuple[Joint, Known]]) -> float:
-    """Seconds a call of the slowest black box, 0 where there is none."""
-    return max((joint.pace for joint, _ in probed if np.isfinite(joint.pace)), default=0.0)
+    """Seconds a call of the slowest model, of a traced one with its gradient; 0 where none has been timed."""
+    each = [joint.pace * (WITH_GRADIENT if joint.is_traceable else 1.0) for joint, _ in probed]
+    return max((seconds for seconds in each if np.isfinite(seconds)), default=0.0)

@@ -122,8 +122,8 @@ class Run:
     probes: list[tuple[Joint, Known]] = field(default_factory=list)  # in the order in which models are taken
     pilots: list[Pilot] = field(default_factory=list)
     arms: list[Arm] = field(default_factory=list)
-    pace: float = 0.0  # seconds a call of the slowest black box, known after the first ones
-    is_thrifty: bool = False  # whether calls of black boxes are spared, by wish, by the clock or by a limit
+    pace: float = 0.0  # seconds a call of the slowest model, known after the first ones
+    is_thrifty: bool = False  # whether calls are spared, by wish, by the clock or by a limit
     ended: str = ""  # why the run ended: "target", "decided", "max_evaluations", ...
     interrupts: Interrupts = field(default_factory=Interrupts)
 

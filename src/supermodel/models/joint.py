@@ -28,9 +28,8 @@ class Joint:
         self.name, self.model, self.data = name, model, data
         self.space = model.space
         self.dimension = model.space.dimension
-        self.pace = (
-            np.inf
-        )  # seconds of the quickest call of a black box, where it was computed: a busy machine leaves it as it is
+        self.pace = np.inf  # seconds of the quickest call, where it was computed: a busy machine leaves it as it is
+        self._is_warm = False  # whether a traced likelihood has run: what compiles is not timed
         self.rejected = 0  # points that counted as impossible because there was no number
 
     # -- one point, traced ----------------------------------------------------------------------------------------
@@ -113,6 +112,14 @@ class Joint:
     def _compiled(self):
         return compiled(over_points(self.log_likelihood, self.width))
 
+    def _timed(self, points: np.ndarray) -> np.ndarray:
+        since = time.perf_counter()
+        values = np.asarray(self._compiled(points))
+        if self._is_warm:
+            self.pace = min(self.pace, (time.perf_counter() - since) / len(points))
+        self._is_warm = True
+        return values
+
     @cached_property
     def _with_gradient(self):
         import jax
@@ -135,7 +142,7 @@ class Joint:
         if n == 0:
             return np.zeros(0)
         if self.is_traceable:
-            return self.admitted(points, in_parts(self._compiled, points, size or n))
+            return self.admitted(points, in_parts(self._timed, points, size or n))
         values, call = self.space.values_at(points), Call(self.name, self.model, self.data)
         if self.model.vectorized:
             since = time.perf_counter()
