@@ -148,6 +148,14 @@ def test_pareto_agrees_with_arviz(rng):
     assert d.pareto_k(logs) == pytest.approx(float(az.psislw(logs.copy())[1]), abs=0.02)
 
 
+def test_a_bounded_tail_has_no_shape_worth_a_word(rng):
+    """Weights at most 1.6 times their mean, the top of which looks like a law without a mean; 40 times is another matter."""
+    top = 1.0 + 0.6 * (1 - np.linspace(0, 1, 60)) ** 6
+    weights = np.concatenate([np.full(5000, 1.0), top]) * rng.uniform(0.999, 1.001, 5060)
+    assert d.pareto_k(np.log(weights)) == 0.0
+    assert d.pareto_k(np.log(weights + 39 * (weights > 1.3) * (weights - 1))) > 0.7
+
+
 def test_pareto_of_odd_input():
     assert d.pareto_k(np.zeros(500)) == 0.0
     assert math.isnan(d.pareto_k(np.array([0.0, np.nan] * 100)))

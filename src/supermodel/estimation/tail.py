@@ -6,20 +6,23 @@ import math
 
 import numpy as np
 
+BOUNDED = 4.0  # times their mean that weights may reach before their tail is looked at
+
 
 def pareto_k(log_weights: np.ndarray) -> float:
     r"""Shape k of a generalised Pareto law of the largest $\min(N/5, 3\sqrt N)$ weights (Zhang and Stephens 2009).
 
-    With the weak prior of PSIS towards 1/2. Above 0.7 the mean of the weights cannot be trusted at any affordable N;
-    a tail without spread gives 0. NaN where a weight is NaN or there are fewer than 25.
+    With the weak prior of PSIS towards 1/2. Above 0.7 the mean of the weights cannot be trusted at any affordable N. 0 where no
+    weight is far above their mean: the shape of a bounded tail says nothing of what is missed. NaN where a weight is NaN or
+    there are fewer than 25.
     """
     x = np.sort(np.ravel(np.asarray(log_weights, float)))
     n_tail = tail_size(len(x))
     if n_tail < 5 or np.any(np.isnan(x)) or not np.isfinite(x[-1]):
         return math.nan
-    excess = np.exp(x[-n_tail:] - x[-1]) - np.exp(x[-n_tail - 1] - x[-1])
-    if excess[-1] <= 1e-12:
+    if np.mean(np.exp(x - x[-1])) > 1 / BOUNDED:
         return 0.0
+    excess = np.exp(x[-n_tail:] - x[-1]) - np.exp(x[-n_tail - 1] - x[-1])
     return _pareto_law(np.maximum(excess, 1e-300))[0]
 
 

@@ -9,7 +9,6 @@ import numpy as np
 from supermodel.verdict.diagnostics import pareto_k
 
 HEAVY = 0.7  # Pareto k above which the mean of the weights cannot be trusted at any affordable number of draws
-EVEN = 1.5  # weights of which none exceeds the mean by more than this factor have no tail to speak of
 
 
 class Reweighted(NamedTuple):
@@ -34,15 +33,6 @@ def reweighted(log_weights: np.ndarray, log_ratio: np.ndarray) -> Reweighted:
 
 
 def tail_shape(log_weights: np.ndarray) -> float:
-    """Pareto k of the weights; 0 where they are nearly equal, infinite where nothing is left to fit.
-
-    A law fitted to the top of nearly equal weights describes their last digits: its shape may be anything.
-    """
-    finite = log_weights[np.isfinite(log_weights)]
-    if len(finite) == 0:
-        return np.inf
-    mean = np.logaddexp.reduce(finite) - np.log(len(log_weights))
-    if finite.max() - mean < np.log(EVEN):
-        return 0.0
-    k = pareto_k(finite)
+    """Pareto k of the weights; infinite where nothing is left to fit."""
+    k = pareto_k(np.where(np.isfinite(log_weights), log_weights, -np.inf))
     return np.inf if np.isnan(k) else k

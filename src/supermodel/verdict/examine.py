@@ -25,7 +25,6 @@ HEAVY, LONG = 0.7, 23  # Pareto k, and rungs, from which on they are worth a wor
 HOLDS = 0.1  # of all weight: what the largest draw has where weights have no mean
 ROUNDING = 2.0**13 * float(np.finfo(float).eps)  # of ln J: what sums over data, and a warp fitted to them, are off by
 ROUNDED = 1e-6  # nats apart: no two estimators that are nearer disagree, however small their errors
-BOUNDED = 4.0  # times their mean that weights may reach before their tail is looked at
 
 
 @dataclass(frozen=True)
@@ -178,17 +177,15 @@ def _limit(visits: np.ndarray, log_prior: np.ndarray, ess: float) -> float:
 
 
 def _tail(draws: Draws, here: np.ndarray) -> tuple[float, float, float]:
-    """Pareto k of the weights that lead from the second end to the first, its error, and what the largest holds of their sum.
-
-    A reference that holds the prior has bounded weights: the shape of a bounded tail says nothing of a missed part, and k is 0
-    where none is far above their mean.
+    """Pareto k of the weights that lead from the second end to the first, its error, and what the largest holds of their sum;
+    all 0 where the weights are bounded, as those of a reference that holds the prior are.
     """
     with np.errstate(invalid="ignore"):
         gap = (draws.log_joints[..., 0] - draws.log_joints[..., 1])[here]
     gap = gap[np.isfinite(gap)]
-    if len(gap) < 50 or gap.max() - log_mean_exp(gap[None, :, None])[0] < np.log(BOUNDED):
+    k = float(pareto_k(gap)) if len(gap) >= 50 else 0.0
+    if k == 0.0:
         return 0.0, 0.0, 0.0
-    k = float(pareto_k(gap))
     return k, pareto_error(k, len(gap)), float(np.exp(gap.max() - np.logaddexp.reduce(gap)))
 
 
