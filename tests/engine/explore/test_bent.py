@@ -87,8 +87,24 @@ def test_what_is_normal_stays_straight(rng):
 
 def test_too_few_points_tell_nothing(rng):
     x = rng.standard_normal((20, 4))
-    assert fit_bent(x, np.ones(20), -0.5 * np.sum(x**2, axis=1), identity(4)) is None
-    assert bent_by_slopes(x[:6], -x[:6], identity(4)) is None
+    for found in (
+        fit_bent(x, np.ones(20), -np.sum(np.abs(x) ** 3, axis=1), identity(4)),
+        bent_by_slopes(x[:6], -3 * x[:6] * np.abs(x[:6]), identity(4)),
+    ):
+        assert not any(np.any(part) for part in (found.shear, found.bend, found.flare, found.skew))
+
+
+def test_coordinates_that_overflow_break_nothing(rng):
+    """A banana so thin that bends of it send far points off to infinity: no crash, and what is found is a warp."""
+    x = rng.standard_normal((400, 2))
+    x[:, 1] = 200 * x[:, 0] ** 2 + 1e-3 * x[:, 1]
+    values = -0.5 * x[:, 0] ** 2 - 0.5 * ((x[:, 1] - 200 * x[:, 0] ** 2) / 1e-3) ** 2
+    far = np.concatenate([x, 1e200 * rng.standard_normal((5, 2))])
+    with np.errstate(all="ignore"):
+        found = fit_bent(
+            far, np.append(np.ones(400), np.full(5, 1e-6)), np.append(values, np.full(5, -1e250)), by_moments(x)
+        )
+    assert all(np.all(np.isfinite(part)) for part in found)
 
 
 def test_impossible_points_have_no_say(rng):

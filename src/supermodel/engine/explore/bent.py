@@ -7,6 +7,7 @@ What is left in the new coordinates is fitted again, some times. Values tell muc
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
@@ -22,50 +23,64 @@ TAKEN = 0.5  # of the effective points that coefficients may be
 RIDGES = 10.0 ** np.arange(-6, 4)  # in units of the mean square of a column
 
 
-def fit_bent(x: np.ndarray, weight: np.ndarray, log_joint: np.ndarray, start: Warp | Bent) -> Bent | None:
-    """The warp of points (n, d) with posterior weights, from the one that whitens them so far; None if they are too few."""
+def fit_bent(x: np.ndarray, weight: np.ndarray, log_joint: np.ndarray, start: Warp | Bent) -> Bent:
+    """The warp of points (n, d) with posterior weights, from the one that whitens them so far; that one if they are too few."""
     rows = np.isfinite(log_joint) & (weight > 1e-9 * weight.max())
     x, log_joint = x[rows], log_joint[rows]
     weight = weight[rows] / weight[rows].sum()
-    best, left, warp = None, np.inf, straight(start) if isinstance(start, Warp) else start
-    for _ in range(ROUNDS):
+
+    def left(warp: Bent) -> Left:
         u = warp.inverse(x)
         rest = log_joint + warp.log_det_at(u) + 0.5 * np.sum(u**2, axis=1)
         rest -= weight @ rest
-        now = float(np.sqrt(weight @ np.clip(rest, -2 * WILD, 2 * WILD) ** 2))
-        if not now < SETTLED * left:
-            break
-        best, left = warp, now
-        step = _by_values(u, rest, weight)
-        if step is None:
-            return None
-        warp = _changed(warp, step)
-    return best
+        return Left(u, rest, float(np.sqrt(weight @ np.clip(rest, -2 * WILD, 2 * WILD) ** 2)))
+
+    return _improved(start, left, lambda u, rest: _by_values(u, rest, weight))
 
 
-def bent_by_slopes(x: np.ndarray, gradient: np.ndarray, start: Warp) -> Bent | None:
-    """The warp of posterior draws (n, d) with the gradients of ln J there; None if they are too few.
+def bent_by_slopes(x: np.ndarray, gradient: np.ndarray, start: Warp) -> Bent:
+    """The warp of posterior draws (n, d) with the gradients of ln J there; `start` if they are too few.
 
     A gradient holds d numbers: two or three times the `coefficients` of a quadratic tell all third derivatives, where values would
     take $d^3 / 6$.
     """
-    best, left, warp = None, np.inf, straight(start)
-    for _ in range(ROUNDS):
+
+    def left(warp: Bent) -> Left:
         u = warp.inverse(x)
         rest = warp.pulled_back(u, gradient) + u
-        now = float(np.sqrt(np.mean(np.clip(rest, -WILD, WILD) ** 2)))
-        if not now < SETTLED * left:
+        return Left(u, rest, float(np.sqrt(np.mean(np.clip(rest, -WILD, WILD) ** 2))))
+
+    return _improved(start, left, _by_slopes)
+
+
+class Left(NamedTuple):
+    """What a warp leaves: r, or its gradient, at the points u, and how large it is."""
+
+    u: np.ndarray
+    rest: np.ndarray
+    size: float
+
+
+def _improved(start: Warp | Bent, left: Callable[[Bent], Left], step: Callable[..., Step | None]) -> Bent:
+    """Steps that take away what is left, for as long as each leaves less."""
+    best = warp = straight(start) if isinstance(start, Warp) else start
+    least = np.inf
+    for _ in range(ROUNDS):
+        now = left(warp)
+        if not now.size < SETTLED * least:
             break
-        best, left = warp, now
-        step = _by_slopes(u, rest)
-        if step is None:
-            return None
-        warp = _changed(warp, step)
+        best, least = warp, now.size
+        found = step(now.u, now.rest)
+        if found is None:
+            break
+        warp = _changed(warp, found)
     return best
 
 
 def _by_slopes(u: np.ndarray, rest: np.ndarray) -> Step | None:
     r"""$\nabla r \approx g + H u + \frac12 T u u$: a regression for each coordinate on the same terms, then made symmetric."""
+    near = _is_near(u)
+    u, rest = u[near], rest[near]
     n, d = u.shape
     j, k = pairs(d)
     low, products = np.concatenate([np.ones((n, 1)), u], axis=1), u[:, j] * u[:, k] * np.where(j == k, 0.5, 1.0)
@@ -99,17 +114,23 @@ class Step(NamedTuple):
 
 def _by_values(u: np.ndarray, rest: np.ndarray, weight: np.ndarray) -> Step | None:
     r"""$r \approx u \cdot Q - \nabla \cdot Q$ + const by weighted least squares."""
-    d = u.shape[1]
+    near, d = _is_near(u), u.shape[1]
+    u, rest = u[near], rest[near]
     # Between the posterior's weights and equal ones: the middle has the weight, the outskirts tell a cubic from a line.
-    w = np.sqrt(weight) * (np.sum(u**2, axis=1) < (np.sqrt(d) + REACH) ** 2)
-    w /= w.sum()
-    root = np.sqrt(w)[:, None]
+    w = np.sqrt(weight[near])
+    n = float(np.sum(w)) ** 2 / max(float(np.sum(w**2)), 1e-300)
     low, cubic = _terms(u)
-    found = ridged(low * root, cubic * root, np.clip(rest, -WILD, WILD)[:, None] * root, 1 / float(np.sum(w**2)))
+    root = np.sqrt(w)[:, None]
+    found = ridged(low * root, cubic * root, np.clip(rest, -WILD, WILD)[:, None] * root, n)
     if found is None:
         return None
     first, second = (part[:, 0] for part in found)
     return Step(first[1 : 1 + d], first[1 + d :], second)
+
+
+def _is_near(u: np.ndarray) -> np.ndarray:
+    """Which points are near enough to be fitted; coordinates far out, or that overflow, are not."""
+    return np.sum(u**2, axis=1) < (np.sqrt(u.shape[1]) + REACH) ** 2
 
 
 def ridged(free: np.ndarray, bound: np.ndarray, target: np.ndarray, n: float) -> tuple[np.ndarray, np.ndarray] | None:

@@ -189,7 +189,7 @@ class Explorer:
         fitted = self.rng(13).random(len(x)) < HELD_IN
         bent = fit_bent(x[fitted], weight[fitted], log_joint[fitted], warp)
         held = ~fitted
-        return bent is not None and spread(log_joint[held], x[held], bent, weight[held]) < SMOOTH_BENT * root
+        return spread(log_joint[held], x[held], bent, weight[held]) < SMOOTH_BENT * root
 
     def _off_the_floor(self, cloud: Cloud, rng: np.random.Generator) -> None:
         off_the_floor(cloud, rng, FLOOR * self.effort.first_black)

@@ -104,8 +104,10 @@ def _bent(joint: Joint, chains: Chains, meter: Meter, rng: np.random.Generator) 
         return chains.warp, left
     x = chains.warp.points(rng.standard_normal((n, joint.dimension)))
     gradient = meter.value_and_gradient(joint, x)[1]
-    bent = bent_by_slopes(x, gradient, chains.warp) if np.all(np.isfinite(gradient)) else None
-    less = np.inf if bent is None else spread(chains.log_joint, chains.x, bent)
+    if not np.all(np.isfinite(gradient)):
+        return chains.warp, left
+    bent = bent_by_slopes(x, gradient, chains.warp)
+    less = spread(chains.log_joint, chains.x, bent)
     return (bent, less) if less < left else (chains.warp, left)
 
 

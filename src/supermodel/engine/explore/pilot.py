@@ -55,7 +55,9 @@ class Pilot:
     is_agreed: bool = True  # whether at least two looks agree with what was found in all
     step: float = 0.0  # of Hamiltonian chains, where there were any
     acceptance: float = 1.0  # of independent draws from the reference by a chain in the posterior
-    is_concave: bool = False  # whether no slopes contradict a concave ln J: then there is one mode, and no funnel to go down
+    is_concave: bool = (
+        False  # whether no slopes contradict a concave ln J: then there is one mode, and no funnel to go down
+    )
     roughness: Roughness = Roughness()  # below which no error of its evidence can be believed
 
     @property
@@ -193,8 +195,7 @@ def _candidates(d: int, warps: tuple, slopes: Bent | None) -> list[Candidate]:
         """From the slopes about a mode, and from the moments: a mode may lie far from the mass."""
 
         def build(x, w, j, rng):
-            warp = fit_bent(x, w, j, start or by_moments(x, w)) if d <= FEW else None
-            return None if warp is None else bare(warp)
+            return bare(fit_bent(x, w, j, start or by_moments(x, w))) if d <= FEW else None
 
         return build
 
