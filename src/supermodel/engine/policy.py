@@ -63,6 +63,7 @@ NEARLY_EXACT = (
 )
 GOOD = 0.6  # nats of spread up to which a simple reference is kept unless a richer one halves it
 SURPRISED = 0.5  # nats of mean ln J - ln r by which one reference is nearer the posterior than another for certain
+BEYOND = 0.1  # the same, by which a bent reference may be further: of more, it covers what is impossible
 SMOOTH = 0.4  # nats of spread about a quadratic, times the root of the dimension, up to which a dear black box is taken for smooth
 SMOOTH_BENT = 0.2  # the same of a quadratic that is bent, on points that were not fitted
 NEARLY_NORMAL = 1.5  # nats of spread up to which one warped Gaussian serves as the reference

@@ -96,3 +96,16 @@ def test_very_few_draws_do_not_break_it(n, rng):
     problem = Conjugate(2)
     found = fit_to(problem, problem.posterior(rng, n))
     assert np.all(np.isfinite(found.warp.factor)) and np.all(np.diagonal(found.warp.factor) > 0)
+
+
+def test_a_posterior_that_ends_at_an_edge_is_not_continued_beyond_it(rng):
+    """Half of a normal law: a bent Gaussian fits every point where it is possible, with half of its mass where it is not."""
+
+    def half(x):
+        return np.where(x[:, 0] > 0, log_normal(x, 0.0, 1.0), -np.inf) - log_normal(x, 0.0, 4.0)
+
+    x = rng.standard_normal((N, 2))
+    x[:, 0] = np.abs(x[:, 0])
+    found = fit_to(Box(half, 2), x)
+    drawn = found.warp.points(found.reference.hills.draw(rng, N))
+    assert np.mean(drawn[:, 0] > 0) > 0.75  # is possible

@@ -14,6 +14,7 @@ from supermodel.engine.explore.bent import fit_bent
 from supermodel.engine.explore.conditional import fit_conditional
 from supermodel.engine.explore.hills import Sample, fit, lottery
 from supermodel.engine.policy import (
+    BEYOND,
     DOF,
     FEW,
     FITTED,
@@ -104,8 +105,8 @@ def fitted_reference(
     """The reference that leaves the least spread on held-out draws: one Gaussian, hills, or a conditional warp.
 
     `x`: draws with weights. Each candidate is fitted to one half and judged on the other; the winner is fitted to all.
-    The order is from simple to rich, and a richer one must be better by a tenth; by a half where the simple one is good,
-    for two models whose warps come from their scores have aligned axes, which a direct edge lives on.
+    The order is from simple to rich, and a richer one must be better by a tenth; by a half where an affine one is good, unless it
+    is a bend of it: two models whose warps come from their scores have aligned axes, which a direct edge lives on.
     """
     rows, weight = lottery(weight, FITTED, rng)
     x, weight, log_joint = x[rows], weight / weight.sum(), log_joint[rows]
@@ -114,16 +115,18 @@ def fitted_reference(
         train = np.ones(len(x), bool)
     test = ~train if (~train).any() else train
     best, best_surprise, best_fit, best_build = np.inf, np.inf, None, None
-    for build, enough, modest in _candidates(x.shape[1], warps, bent):
-        found = build(x[train], weight[train], log_joint[train], rng)
+    for candidate in _candidates(x.shape[1], warps, bent):
+        found = candidate.build(x[train], weight[train], log_joint[train], rng)
         if found is None:
             continue
         left, surprise = misfit(joint, found[0], found[1], x[test], weight[test], log_joint[test])
-        closer, nearer = left < (0.5 if best < GOOD and not modest else 0.9) * best, surprise - best_surprise
-        # A wide reference around many narrow modes leaves as little spread as one that stands on each of them.
-        if nearer < -SURPRISED or (closer and nearer < SURPRISED):
-            best, best_surprise, best_fit, best_build = left, surprise, found, build
-        if best < enough and not best_surprise > log_evidence + SURPRISED:  # as ln Z is known, if it is
+        is_aligned = best_fit is not None and isinstance(best_fit[0], Warp) and not candidate.is_bent
+        closer, nearer = left < (0.5 if best < GOOD and is_aligned else 0.9) * best, surprise - best_surprise
+        # A wide reference around many narrow modes leaves as little spread as one that stands on each of them, and so does a bent
+        # one that continues a posterior beyond a hard edge.
+        if nearer < -SURPRISED or (closer and nearer < (BEYOND if candidate.is_bent else SURPRISED)):
+            best, best_surprise, best_fit, best_build = left, surprise, found, candidate.build
+        if best < candidate.enough and not best_surprise > log_evidence + SURPRISED:  # as ln Z is known, if it is
             break
     found = best_build(x, weight, log_joint, rng) if best_build else None
     warp, reference = found or best_fit  # type: ignore[misc]
@@ -155,11 +158,11 @@ def weighted_quantile(x: np.ndarray, weight: np.ndarray, q: float) -> float:
 
 
 class Candidate(NamedTuple):
-    """A way to a (warp, reference); the spread below which none after it is tried; whether a tenth less of it is gain enough."""
+    """A way to a (warp, reference), and the spread below which none after it is tried."""
 
     build: Callable[..., tuple[Any, Reference] | None]
     enough: float
-    is_modest: bool = False
+    is_bent: bool = False
 
 
 def _candidates(d: int, warps: tuple, slopes: Bent | None) -> list[Candidate]:
