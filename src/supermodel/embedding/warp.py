@@ -67,6 +67,21 @@ class Warp(NamedTuple):
         return float(np.log(np.diagonal(self.factor)).sum())
 
 
+# -- warps that are more than affine have x and the log determinant of many points in one `_forward(xp, u)` ----------------
+
+
+def _point(warp, u):
+    import jax.numpy as jnp
+
+    return warp._forward(jnp, u[None])[0][0]
+
+
+def _log_det(warp, u):
+    import jax.numpy as jnp
+
+    return warp._forward(jnp, u[None])[1][0]
+
+
 KNOTS = np.array([-1.6, -0.8, 0.0, 0.8, 1.6])  # of the hinges, in standard deviations of a leading coordinate
 SOFT = 4.0  # sharpness of a hinge
 STEEPEST = 12.0  # a log scale beyond is an extrapolation that nothing supports
@@ -97,7 +112,7 @@ class Conditional(NamedTuple):
     factor: Any  # (d - k, d - k), lower triangular
 
     def _forward(self, xp, u):
-        """z and the log determinant, for (n, d) points."""
+        """x and the log determinant, for (n, d) points."""
         n, k = len(u), len(self.lead_location)
         columns: list[Any] = []
         log_det = 0.0
@@ -112,24 +127,20 @@ class Conditional(NamedTuple):
         log_scale = xp.clip(features @ self.rest_log_scale.T, -STEEPEST, STEEPEST)
         rest = features @ self.rest_location.T + xp.exp(log_scale) * (u[:, k:] @ self.factor.T)
         log_det = log_det + log_scale.sum(1) + xp.log(xp.diagonal(self.factor)).sum()
-        return xp.concatenate([lead, rest], axis=1), log_det + xp.log(self.scale).sum()
+        return self._outward(xp, xp.concatenate([lead, rest], axis=1)), log_det + xp.log(self.scale).sum()
 
     def _outward(self, xp, z):
         inverse = np.argsort(np.asarray(self.order)) if xp is np else xp.argsort(self.order)
         return self.mean + self.scale * z[:, inverse]
 
     def __call__(self, u):
-        import jax.numpy as jnp
-
-        return self._outward(jnp, self._forward(jnp, u[None])[0])[0]
+        return _point(self, u)
 
     def log_det(self, u):
-        import jax.numpy as jnp
-
-        return self._forward(jnp, u[None])[1][0]
+        return _log_det(self, u)
 
     def points(self, u: np.ndarray) -> np.ndarray:
-        return self._outward(np, self._forward(np, u)[0])
+        return self._forward(np, u)[0]
 
     def log_det_at(self, u: np.ndarray) -> np.ndarray:
         return self._forward(np, u)[1]
@@ -190,14 +201,10 @@ class Bent(NamedTuple):
         return self.mean + z @ self.factor.T, log_det + xp.log(xp.diagonal(self.factor)).sum()
 
     def __call__(self, u):
-        import jax.numpy as jnp
-
-        return self._forward(jnp, u[None])[0][0]
+        return _point(self, u)
 
     def log_det(self, u):
-        import jax.numpy as jnp
-
-        return self._forward(jnp, u[None])[1][0]
+        return _log_det(self, u)
 
     def points(self, u: np.ndarray) -> np.ndarray:
         return self._forward(np, u)[0]
@@ -278,14 +285,10 @@ class NormalGiven(NamedTuple):
         return self.mean + z[:, inverse], log_scale.sum(1) + constant
 
     def __call__(self, u):
-        import jax.numpy as jnp
-
-        return self._forward(jnp, u[None])[0][0]
+        return _point(self, u)
 
     def log_det(self, u):
-        import jax.numpy as jnp
-
-        return self._forward(jnp, u[None])[1][0]
+        return _log_det(self, u)
 
     def points(self, u: np.ndarray) -> np.ndarray:
         return self._forward(np, u)[0]
