@@ -206,13 +206,13 @@ class Run:
         return "thrifty" if self.is_dear else self.explore
 
     def _spares(self, edge: Edge) -> bool:
-        """Whether the calls of an edge are dear."""
-        return self.is_thrifty and not edge.is_traced
+        """Whether the calls of an edge are dear: all are by the clock, those of black boxes where thrift was asked for."""
+        return self.is_dear or (self.is_thrifty and not edge.is_traced)
 
     def _draws_of(self, *ends: Pilot | None) -> int:
         """Of either end of a pair, to know the gap between them: ends that are alike need few."""
-        dear = self.is_thrifty and not all(p.joint.is_traceable for p in ends if p is not None)
-        return BATCH // 2 if dear else BATCH
+        is_traced = all(p.joint.is_traceable for p in ends if p is not None)
+        return BATCH // 2 if self.is_dear or (self.is_thrifty and not is_traced) else BATCH
 
     def _keep(self) -> None:
         if self.keep is not None:
@@ -312,7 +312,8 @@ class Run:
             blocks = LEAST_BLOCKS if least else arm.edge.kernel.first_blocks
             if self._spares(arm.edge):  # of dear calls no more than the error asks for
                 blocks = 1 if arm.gap.length < SHORT_PATH else min(blocks, FIRST_BLOCKS)
-            blocks = max(blocks, self._worth(arm))
+            else:
+                blocks = max(blocks, self._worth(arm))
             self._add(arm, blocks, self.meter.room // ((len(fresh) - i) * arm.edge.cost_of_a_step(arm.tuning)))
         while not self.ended:
             self._keep()

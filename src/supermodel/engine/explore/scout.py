@@ -107,10 +107,10 @@ class Scout:
     def probe(self, cloud: Cloud, rng: np.random.Generator, is_alone: bool) -> None:
         """An even net over the cores of the hills, and climbs from what stands inside: a spike, or a step up.
 
-        The net is wider where it is alone, that is, where no levels are asked.
+        The net is wider where it is alone, that is, where no levels are asked; there is none where calls are dear.
         """
         d, modes = self.joint.dimension, self.modes[: SIMPLE[0]]
-        if d not in DENSE:
+        if d not in DENSE or self.effort.is_thrifty:
             return
         n = (PROBES + is_alone * MORE_PROBES[d]) * self.effort.second
         radius = min((n / (len(modes) * DENSE[d])) ** (1 / d), WIDEST)
