@@ -145,3 +145,15 @@ def test_rungs_that_share_no_draw_have_an_infinite_error(rng):
     rung = rng.integers(2, size=(8, 100))
     log_joints = np.where(rung[..., None] == [1, 0], 0.0, -np.inf)
     assert multistate(log_joints, rung, ladder(0, 1)).difference(1, 0)[1] == math.inf
+
+
+def test_two_ends_that_are_alike_to_rounding_leave_no_error(rng):
+    """ln J_1 - ln J_2 is the same at every draw but for its last bits, whatever the labels and how large the logarithms are."""
+    table = np.array([[0.0, 1.0], [1.0, 0.0]])
+    for size in (1.0, 900.0, 1e6):
+        for _ in range(40):
+            second = -size * rng.random((16, 32))
+            log_joints = np.stack([second - 0.9 * size + 1e-16 * size * rng.standard_normal((16, 32)), second], axis=-1)
+            fit = multistate(log_joints, rng.integers(0, 2, (16, 32)), table)
+            value, error = fit.difference(1, 0)
+            assert abs(value + 0.9 * size) < 1e-9 * size and error < 1e-9 * size

@@ -25,6 +25,7 @@ from supermodel.estimation.estimate import Evidences
 from supermodel.sampling.draws import Draws
 
 SOLVED = 1e-6  # of the draws: a regression that leaves more than this unexplained has found no top
+EMPTY = 1e-12  # of the largest eigenvalue of the information: a common constant has 0, which rounding makes 1e-15 of it
 OVERLAP = 1e-3  # draws: two groups of states that share less than this say nothing of each other (error above 30 nats)
 
 
@@ -78,7 +79,7 @@ class States:
         """(state by state one-hot labels, influence of every draw on b): (n, V) each."""
         _, p, hessian = self.regression
         onehot = (self.label[:, None] == np.flatnonzero(self.visited)).astype(float)
-        return onehot, len(p) * (onehot - p) @ np.linalg.pinv(hessian)
+        return onehot, len(p) * (onehot - p) @ np.linalg.pinv(hessian, rcond=EMPTY, hermitian=True)
 
     def of_states(self) -> Fit:
         """Every state; one without draws is reached by reweighting the others."""
