@@ -19,11 +19,8 @@ LONG, FEW_CROSSINGS = 25_000, 4  # draws of an edge after which fewer crossings 
 HOPELESS = 200_000  # draws of an edge beyond which more of the same would not mend it
 FIRST_BLOCKS, LEAST_BLOCKS = 4, 2  # before the first estimate; on an edge that is short or that no ln B rests on
 JUMP_BLOCKS = 6  # the first of jumps to a reference: chains stick where it is too low, which few draws may not show
-WORTH, MOST_WORTH = (
-    (0.2, 0.5),
-    16,
-)  # of what it cost to find a posterior that the first draws may cost: of few parameters, and
-# of many; and blocks at most: an error from so many draws is known well
+WORTH = (0.2, 0.5)  # of what it cost to find a posterior that the first draws may cost: of few parameters, and of many,
+MOST_WORTH = 16  # and blocks at most: an error from so many draws is known well
 CHAPTER = 131_072  # draws of an edge that are kept at least; of twice as many the first half is kept as a report
 WORTH_COMPILING = 128  # blocks of an edge from which on they are one compiled program: a second of moves in NumPy
 GROWTH = 3  # each addition is a third of what is there: errors are looked at often enough, and not too often

@@ -205,14 +205,13 @@ class Run:
         """How hard this run looks: what was asked for, or thrift."""
         return "thrifty" if self.is_dear else self.explore
 
-    def _spares(self, edge: Edge) -> bool:
-        """Whether the calls of an edge are dear: all are by the clock, those of black boxes where thrift was asked for."""
-        return self.is_dear or (self.is_thrifty and not edge.is_traced)
+    def _spares(self, is_traced: bool) -> bool:
+        """Whether calls of such models are dear: all are by the clock, those of black boxes where thrift was asked for."""
+        return self.is_dear or (self.is_thrifty and not is_traced)
 
     def _draws_of(self, *ends: Pilot | None) -> int:
         """Of either end of a pair, to know the gap between them: ends that are alike need few."""
-        is_traced = all(p.joint.is_traceable for p in ends if p is not None)
-        return BATCH // 2 if self.is_dear or (self.is_thrifty and not is_traced) else BATCH
+        return BATCH // 2 if self._spares(all(p.joint.is_traceable for p in ends if p is not None)) else BATCH
 
     def _keep(self) -> None:
         if self.keep is not None:
@@ -260,7 +259,7 @@ class Run:
         half = CHAINS // 2
         edge.begin(np.concatenate([starts[0][:half], starts[1][:half]]), np.repeat([top, 0], half))
         # The pilots' draws give the balance of a few rungs.
-        known = gap.length < (DEAR_PATH if self._spares(edge) else SHORT_PATH)
+        known = gap.length < (DEAR_PATH if self._spares(edge.is_traced) else SHORT_PATH)
         rounds = 0 if known else min(3 + int(np.ceil(gap.length / 4)), MOST_ROUNDS)
         if kernel.first_blocks > FIRST_BLOCKS:  # jumps: one block forgets the starts, another balances a few rungs
             rounds = min(rounds, 1 + int(np.ceil(gap.length)))
@@ -310,7 +309,7 @@ class Run:
             # short, every edge gets its part of it: an answer needs them all.
             least = arm.gap.length < 0.1 or not self.matters(arm)
             blocks = LEAST_BLOCKS if least else arm.edge.kernel.first_blocks
-            if self._spares(arm.edge):  # of dear calls no more than the error asks for
+            if self._spares(arm.edge.is_traced):  # of dear calls no more than the error asks for
                 blocks = 1 if arm.gap.length < SHORT_PATH else min(blocks, FIRST_BLOCKS)
             else:
                 blocks = max(blocks, self._worth(arm))
@@ -334,7 +333,7 @@ class Run:
 
     def _add(self, arm: Arm, blocks: int, most_steps: int = PATIENCE) -> None:
         while blocks > 0 and most_steps > 0:
-            steps = DEAR_STEPS if self._spares(arm.edge) else STEPS
+            steps = DEAR_STEPS if self._spares(arm.edge.is_traced) else STEPS
             block = arm.edge.advance(self.seed, min(steps, most_steps), arm.tuning)
             arm.edge.blocks.append(replace(block, gradients=None))
             blocks, most_steps = blocks - 1, most_steps - steps

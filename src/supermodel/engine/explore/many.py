@@ -100,7 +100,7 @@ def _bent(joint: Joint, chains: Chains, meter: Meter, rng: np.random.Generator) 
     """The chains' warp, or one bent by the slopes at its own draws if the chains' draws look more normal to it; and the spread."""
     left = spread(chains.log_joint, chains.x, chains.warp)
     n = SLOPES * coefficients(joint.dimension)
-    if joint.dimension > BENT_UP_TO or meter.room < n:
+    if joint.dimension > BENT_UP_TO or meter.left < n:
         return chains.warp, left
     x = chains.warp.points(rng.standard_normal((n, joint.dimension)))
     gradient = meter.value_and_gradient(joint, x)[1]
