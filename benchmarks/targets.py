@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import importlib.resources
-import time
 from dataclasses import dataclass
 
 import jax.numpy as jnp
@@ -244,26 +243,30 @@ def _eight_schools_exact() -> float:
 
 
 def waiting() -> list[Row]:
-    """From the shell, imports and compilation included: the sine pair here and by dynesty's default static run."""
+    """From the shell, imports and compilation included: the sine pair here and by dynesty's default static run.
+
+    Seconds of the processor: a machine that is busy with other things favours nobody.
+    """
+    import os
+    import resource
     import subprocess
     import sys
     import tempfile
 
     times = {}
     with tempfile.TemporaryDirectory() as cache:
-        import os
-
-        environment = os.environ | {"SUPERMODEL_CACHE": cache}
+        environment = os.environ | {"SUPERMODEL_CACHE": cache, "PYTHONDONTWRITEBYTECODE": ""}  # as installed ones are
+        subprocess.run([sys.executable, "-m", "compileall", "-q", os.path.dirname(sm.__file__)], check=True)
         for label, script in (("first", OURS), ("second", OURS), ("dynesty", DYNESTY)):
-            began = time.monotonic()
+            before = sum(resource.getrusage(resource.RUSAGE_CHILDREN)[:2])
             subprocess.run([sys.executable, "-c", script], check=True, env=environment, capture_output=True)
-            times[label] = time.monotonic() - began
-    nan = float("nan")
+            times[label] = sum(resource.getrusage(resource.RUSAGE_CHILDREN)[:2]) - before
+    nan, theirs = float("nan"), times["dynesty"]
     return [
         Row("sine from the shell, first use", nan, nan, 0, times["first"], "", nan,
-            f"no longer than dynesty ({times['dynesty']:.1f} s)", times["first"] <= times["dynesty"]),
-        Row("sine from the shell, second use", nan, nan, 0, times["second"], "", nan, "at most half of dynesty's time",
-            times["second"] <= times["dynesty"] / 2),
+            f"at most two thirds of dynesty's {theirs:.1f} s of the processor", times["first"] <= theirs / 1.5),
+        Row("sine from the shell, second use", nan, nan, 0, times["second"], "", nan, "at most half of it",
+            times["second"] <= theirs / 2),
     ]  # fmt: skip
 
 

@@ -8,7 +8,6 @@ not fitted.
 from __future__ import annotations
 
 import numpy as np
-from scipy.optimize import minimize
 
 from supermodel.embedding.warp import KNOTS, STEEPEST, Conditional, hinges, lifted_cholesky
 
@@ -106,6 +105,8 @@ def _quick(features: np.ndarray, targets: np.ndarray, weight: np.ndarray, train:
 
 def _regression(features: np.ndarray, y: np.ndarray, weight: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     r"""Coefficients of location and log scale that make $y \sim N(\phi a, e^{2 \phi b})$ most probable, slightly ridged."""
+    from scipy.optimize import minimize
+
     m = features.shape[1]
     root = np.sqrt(weight)[:, None]
     a = np.linalg.lstsq(

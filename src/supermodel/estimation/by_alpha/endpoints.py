@@ -12,7 +12,6 @@ import math
 from collections.abc import Sequence
 
 import numpy as np
-from scipy.optimize import OptimizeWarning, curve_fit
 
 from supermodel.embedding.coordinate import Line
 from supermodel.errors import SupermodelError
@@ -140,6 +139,8 @@ def _tanh(alpha, a, b, c, d):
 def _fit_tanh(grid: np.ndarray, density: np.ndarray, start: np.ndarray | None = None) -> np.ndarray:
     """Least squares from several centres; the best of them."""
     import warnings
+
+    from scipy.optimize import OptimizeWarning, curve_fit
 
     half, middle, size = np.ptp(density) / 2, (density.max() + density.min()) / 2, np.ptp(grid)
     sign = 1.0 if density[-1] > density[0] else -1.0

@@ -5,8 +5,6 @@ from __future__ import annotations
 import math
 
 import numpy as np
-from scipy.interpolate import CubicSpline
-from scipy.optimize import brentq
 from scipy.special import expit
 
 from supermodel.embedding.coordinate import Line
@@ -80,6 +78,8 @@ def _log_likelihood(grid: np.ndarray, log_f: np.ndarray, log_rest: np.ndarray, l
 
 def _maximum(log_f: np.ndarray, log_rest: np.ndarray, log_odds: float) -> float:
     r"""The root of $\bar w(\lambda) - \overline{w_t}(\lambda)$; infinite where all draws crowd at one end."""
+    from scipy.optimize import brentq
+
     odds = (log_f - log_rest).ravel()
     if np.any(np.isnan(odds)):
         return math.nan
@@ -101,6 +101,8 @@ def _maximum(log_f: np.ndarray, log_rest: np.ndarray, log_odds: float) -> float:
 
 def _curve(log_f, log_rest, log_odds, peak, nominal, n_grid) -> tuple[np.ndarray, np.ndarray]:
     """The normalised likelihood out to where it has fallen by e^-12 (or far enough, on a side that never does)."""
+    from scipy.interpolate import CubicSpline
+
     reach = []
     for side in (-1.0, 1.0):
         step = 5.0 * nominal
@@ -134,6 +136,8 @@ def _highest_density(grid: np.ndarray, curve: np.ndarray, mass: float = 0.682689
 
 def _limit(draws: Draws, peak: float, log_f, log_rest, log_odds: float, shift: float) -> Evidences:
     """No maximum: where the likelihood has fallen from its supremum by what a one-sided 95% limit allows."""
+    from scipy.optimize import brentq
+
     if math.isnan(peak):
         return Evidences.of_pair(draws.names, math.nan, math.nan, estimator="line_fit")
     side = math.copysign(1.0, peak)

@@ -12,7 +12,6 @@ import warnings
 from collections.abc import Sequence
 
 import numpy as np
-from scipy.interpolate import CubicSpline
 from scipy.special import logsumexp
 
 from supermodel.errors import PriorError, SupermodelError
@@ -161,6 +160,8 @@ def _splines(knots: np.ndarray):
 
     The square makes every Gaussian a member: splines alone are linear beyond their knots and biased in its tails.
     """
+    from scipy.interpolate import CubicSpline
+
     each = CubicSpline(knots, np.eye(len(knots))[:, 1:], bc_type="natural")
 
     def basis(x: np.ndarray) -> np.ndarray:

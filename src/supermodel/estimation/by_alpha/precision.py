@@ -11,7 +11,6 @@ import math
 from typing import Any, NamedTuple
 
 import numpy as np
-from scipy.optimize import minimize_scalar
 from scipy.special import expit
 
 from supermodel.errors import SupermodelError
@@ -113,6 +112,8 @@ class Cutoff(NamedTuple):
 
 def optimum_cutoff(log_bayes_factor: float) -> Cutoff:
     r"""$\arg\max_\Lambda I(\lambda, \Lambda)$ for f = e^alpha (3.3); usable only with a fit of $a e^\alpha + b$."""
+    from scipy.optimize import minimize_scalar
+
     loss = lambda log_length: -math.log(information_exponential(log_bayes_factor, -math.exp(log_length)))  # noqa: E731
     # a coarse look first: the loss is flat at both ends, where a bracketing search would go astray
     lengths = np.linspace(math.log(1e-6), math.log(2e3), 45)
