@@ -8,11 +8,13 @@ import numpy as np
 import pytest
 
 from engine_problems import good_report, made_run
+from supermodel.engine.explore import Look
 from supermodel.engine.goals import Goals
-from supermodel.engine.judge import ENDINGS, agreement, judge
+from supermodel.engine.judge import ENDINGS, _joint_error, agreement, judge
 from supermodel.engine.policy import AGREE_ERRORS, AGREE_NATS, DISAGREE_ERRORS
 from supermodel.engine.recipe import Recipe
 from supermodel.engine.roughness import Roughness
+from supermodel.estimation.estimate import Estimate
 from supermodel.models.rounding import REPEATS
 from supermodel.results.posterior import ModelPosterior
 
@@ -219,6 +221,16 @@ def test_chains_that_stand_apart_in_a_parameter_are_told(rng):
     ]  # 8 draws tell nothing of what chains remember: R-hat above 1.1 is enough
     sentence = judge(two(), {"m0": posterior(rng, 0.5)}).reasons[0].sentence
     assert "'x' under 'm0'" in sentence and "have not forgotten" in sentence and "min_ess=400" in sentence
+
+
+def test_looks_at_many_parameters_may_be_lower_than_the_answer_but_not_higher():
+    """Adaptive weights are biased low; a look that is higher has seen what the answer misses."""
+
+    def off(look, dimension):
+        return abs(-46.5 - look) / _joint_error(Look("levels", look, 0.06, 100), Estimate(-46.5, 0.01), dimension)
+
+    assert off(-47.1, 20) < AGREE_ERRORS < off(-47.1, 5) == off(-47.1, 10)
+    assert off(-45.9, 20) > AGREE_ERRORS
 
 
 @pytest.mark.parametrize("planted", [{"pareto_k": 1.4, "largest": 0.3}, {"pareto_k": 0.9, "rungs": 40}])

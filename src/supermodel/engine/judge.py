@@ -132,7 +132,10 @@ def _looks(run: Run) -> list[Finding]:
             found.append(("fail", Reason("looks_disagree", sentence if rough else NO_LOOK.format(pilot.name))))
         elif rough:
             # At least one look must stand by the answer; how far off the nearest is, in errors.
-            off = min(abs(final.value - look.log_evidence) / _joint_error(look, final) for look in rough)
+            off = min(
+                abs(final.value - look.log_evidence) / _joint_error(look, final, pilot.joint.dimension)
+                for look in rough
+            )
             if off > AGREE_ERRORS:
                 found.append(("fail" if off > DISAGREE_ERRORS else "caution", Reason("pilot_disagrees", sentence)))
             elif min(look.error for look in rough) > VAGUE:
@@ -144,10 +147,13 @@ def _looks(run: Run) -> list[Finding]:
     return found
 
 
-def _joint_error(look: Look, final: Estimate) -> float:
-    return float(np.hypot(look.error + AGREE_NATS / AGREE_ERRORS, min(final.error, UNKNOWN)))
+def _joint_error(look: Look, final: Estimate, dimension: int) -> float:
+    """Adaptive weights are biased low, the more the more parameters there are: a look that is too low is no rival."""
+    nats = AGREE_NATS * (max(1.0, dimension / TEN) if look.log_evidence < final.value else 1.0)
+    return float(np.hypot(look.error + nats / AGREE_ERRORS, min(final.error, UNKNOWN)))
 
 
+TEN = 10.0  # parameters up to which AGREE_NATS holds
 LOST = "the answer is complete, but the checkpoint is that of an earlier moment of this run: {}"
 VOUCH = " They are too vague to vouch for it: the answer rests on its own chains."
 THRIFTY = (
