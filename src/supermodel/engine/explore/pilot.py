@@ -56,9 +56,7 @@ class Pilot:
     is_agreed: bool = True  # whether at least two looks agree with what was found in all
     step: float = 0.0  # of Hamiltonian chains, where there were any
     acceptance: float = 1.0  # of independent draws from the reference by a chain in the posterior
-    is_concave: bool = (
-        False  # whether no slopes contradict a concave ln J: then there is one mode, and no funnel to go down
-    )
+    is_concave: bool = False  # whether no slopes contradict a concave ln J: one mode, and no funnel to go down
     roughness: Roughness = Roughness()  # below which no error of its evidence can be believed
 
     @property
