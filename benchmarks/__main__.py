@@ -9,6 +9,7 @@ import json
 import math
 import sys
 from dataclasses import asdict
+from functools import partial
 from pathlib import Path
 
 from benchmarks.calibration import run, summary
@@ -46,7 +47,8 @@ def line(row: Row) -> str:
 
 def main(names: list[str]) -> int:
     apart = {
-        "fire": fire, "mixtures": mixtures, "nonnormal": nonnormal, "published": published, "survey": survey,
+        "fire": fire, "sky": partial(fire, trial="sky"), "mixtures": mixtures,
+        "nonnormal": nonnormal, "published": published, "survey": survey,
         "scheduler": scheduler, "dimension": dimension,
     }  # fmt: skip
     if names and names[0] in apart:

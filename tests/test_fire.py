@@ -22,6 +22,7 @@ if importlib.util.find_spec("benchmarks") is None:
 
 from benchmarks import nonnormal  # noqa: E402
 from benchmarks.fire import CATALOGUE, hierarchies, table, trial  # noqa: E402
+from benchmarks.fire.catalogues import TRIALS  # noqa: E402
 from benchmarks.fire.cube import cube  # noqa: E402
 from benchmarks.fire.problem import normal  # noqa: E402
 from benchmarks.fire.programs import Answer  # noqa: E402
@@ -234,7 +235,8 @@ def test_the_table_counts_every_outcome(tmp_path):
     keep("supermodel", "traced", 2, -8.0, "ok")
     keep("supermodel", "black", 0, np.nan, "none")
     keep("dynesty", "traced", 0, -6.0, "ok")
-    page = table.page(tmp_path)
+    page = table.page(TRIALS["fire"], tmp_path)
     assert "| supermodel, traced | 3 | 1 (33%) | 1 (33%) | 1 (33%) | 0 (0%) | 1.0 k | 2 |" in page
-    assert "| cut_peak | an edge through the peak | -2.890 | ✓⚑✗ 1.0 k | – 1.0 k | ✓ 1.0 k |  |" in page
+    assert "| cut_peak | an edge through the peak | -5.992 | ✓⚑✗ 1.0 k | – 1.0 k | ✓ 1.0 k |  |" in page
+    assert "`caution`: 0 answers, of which 0 lie within 2 errors. `fail`: 1, of which 0 held the right value." in page
     assert "Silently wrong where a peer is right, of 1 problems run by both: cut_peak." in page

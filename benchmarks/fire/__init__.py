@@ -10,3 +10,8 @@ CATALOGUE: dict[str, Problem] = {
     for module in (pairs, modes, shapes, edges, joint_priors, hierarchies)
     for problem in module.PROBLEMS
 }  # fmt: skip
+
+
+def problem(name: str, seed: int) -> Problem:
+    """The same for every seed: what differs is the random numbers of the run."""
+    return CATALOGUE[name]

@@ -5,16 +5,15 @@ from __future__ import annotations
 import json
 import math
 from collections import Counter, defaultdict
-from dataclasses import fields
+from dataclasses import fields, replace
 from pathlib import Path
 
 import numpy as np
 
-from benchmarks.fire import CATALOGUE
+from benchmarks.fire.catalogues import Trial
 from benchmarks.fire.programs import Answer
 
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "benchmarks.md"
-BEGIN, END = "<!-- fire:begin -->", "<!-- fire:end -->"
 COLUMNS = (("supermodel", "traced"), ("supermodel", "black"), ("dynesty", "traced"), ("nautilus", "traced"))
 TITLES = {("supermodel", "traced"): "traced", ("supermodel", "black"): "black box", ("dynesty", "traced"): "dynesty",
           ("nautilus", "traced"): "nautilus"}  # fmt: skip
@@ -26,12 +25,12 @@ def answer_of(record: dict) -> Answer:
     return Answer(**{name: math.nan if value is None else value for name, value in values.items()})
 
 
-def load(results: Path) -> dict[tuple[str, str, str], list[Answer]]:
+def load(trial: Trial, results: Path) -> dict[tuple[str, str, str], list[Answer]]:
     """{(problem, program, kind): answers by seed}."""
     found = defaultdict(list)
     for path in sorted(results.glob("*/*.json")):
         record = json.loads(path.read_text())
-        if record["problem"] in CATALOGUE:
+        if record["problem"] in trial.names:
             found[record["problem"], record["program"], record["kind"]].append(answer_of(record))
     return found
 
@@ -48,13 +47,31 @@ def cell(answers: list[Answer]) -> str:
     return "".join(MARKS[a.outcome] for a in answers) + (f" {thousands(np.median(calls))}" if calls else "")
 
 
+def is_close(answer: Answer) -> bool:
+    """Within 4 errors or 0.05 of the truth, whatever the verdict says."""
+    return replace(answer, level="ok").outcome == "right"
+
+
+def words(answers: list[Answer]) -> str:
+    """What the verdicts are worth: the cover of `caution`, and how many refusals held the right value."""
+    cautious = [a for a in answers if a.level == "caution"]
+    refused = [a for a in answers if a.level in ("fail", "refused")]
+    covered = sum(abs(a.value - a.truth) <= 2 * a.error for a in cautious)
+    return (
+        f"`caution`: {len(cautious)} answers, of which {covered} lie within 2 errors. "
+        f"`fail`: {len(refused)}, of which {sum(map(is_close, refused))} held the right value."
+    )
+
+
 def summary(found: dict) -> str:
     lines = [
         "| program | runs | right | flagged | silently wrong | no answer | evaluations | seconds |",
         "|---|---|---|---|---|---|---|---|",
     ]
+    ours = []
     for column in COLUMNS:
         answers = [a for (_, *rest), group in found.items() if tuple(rest) == column for a in group]
+        ours += answers if column[0] == "supermodel" else []
         if answers:
             count = Counter(a.outcome for a in answers)
             shares = " | ".join(f"{count[o]} ({count[o] / len(answers):.0%})" for o in MARKS)
@@ -62,14 +79,15 @@ def summary(found: dict) -> str:
             seconds = f"{np.median([a.seconds for a in answers]):.0f}"
             title = f"supermodel, {TITLES[column]}" if column[0] == "supermodel" else TITLES[column]
             lines.append(f"| {title} | {len(answers)} | {shares} | {calls} | {seconds} |")
+    lines += ["", words(ours)] if ours else []
     return "\n".join(lines)
 
 
-def beaten(found: dict) -> str:
+def beaten(trial: Trial, found: dict) -> str:
     """Problems on which a peer is right in every run and we are silently wrong in one; of how many that both have run."""
     both = [
         name
-        for name in CATALOGUE
+        for name in trial.names
         if any((name, *column) in found for column in COLUMNS[:2])
         and any((name, *column) in found for column in COLUMNS[2:])
     ]
@@ -85,25 +103,30 @@ def beaten(found: dict) -> str:
     return f"Silently wrong where a peer is right, of {len(both)} problems run by both: {', '.join(names) or 'none'}."
 
 
-def page(results: Path) -> str:
-    """The summary, where a peer is right and we are not, and a row for each problem."""
-    found = load(results)
-    lines = [
-        summary(found),
-        "",
-        beaten(found),
-        "",
-        "| problem | trouble | exact | " + " | ".join(TITLES.values()) + " |",
-    ]
+def page(trial: Trial, results: Path) -> str:
+    """The summary, of the families that were held out by themselves; where a peer is right and we are not; every problem."""
+    found = load(trial, results)
+    lines = []
+    if trial.tuned:
+        parts = {"Held out": lambda name: name not in trial.tuned, "Tuned on": lambda name: name in trial.tuned}
+        for title, belongs in parts.items():
+            lines += [f"{title}:", "", summary({key: group for key, group in found.items() if belongs(key[0])}), ""]
+    else:
+        lines += [summary(found), ""]
+    lines += [beaten(trial, found), "", "| problem | trouble | exact | " + " | ".join(TITLES.values()) + " |"]
     lines.append("|---" * (3 + len(COLUMNS)) + "|")
-    for name, problem in CATALOGUE.items():
-        cells = [cell(found.get((name, *column), [])) for column in COLUMNS]
-        if any(cells):
-            lines.append(f"| {name} | {problem.trouble} | {problem.truth:.3f} | " + " | ".join(cells) + " |")
+    for name in trial.names:
+        groups = [found.get((name, *column), []) for column in COLUMNS]
+        if any(groups):
+            truths = {f"{a.truth:.3f}" for group in groups for a in group}
+            exact = truths.pop() if len(truths) == 1 else "by seed"
+            cells = " | ".join(cell(group) for group in groups)
+            lines.append(f"| {name} | {trial.problem(name, 0).trouble} | {exact} | {cells} |")
     return "\n".join(lines)
 
 
-def write(results: Path) -> None:
+def write(trial: Trial) -> None:
     """Into the page of the documentation, between its two marks."""
-    before, rest = PAGE.read_text().split(BEGIN)
-    PAGE.write_text(before + BEGIN + "\n" + page(results) + "\n" + END + rest.split(END)[1])
+    begin, end = f"<!-- {trial.name}:begin -->", f"<!-- {trial.name}:end -->"
+    before, rest = PAGE.read_text().split(begin)
+    PAGE.write_text(before + begin + "\n" + page(trial, trial.results) + "\n" + end + rest.split(end)[1])

@@ -1,6 +1,6 @@
-"""`python -m benchmarks fire [--only NAME ...] [--seeds 3] [--programs supermodel,dynesty,nautilus] [--jobs 1]`.
+"""`python -m benchmarks fire|sky [--only NAME ...] [--seeds 3] [--programs supermodel,dynesty,nautilus] [--jobs 1]`.
 
-Every answer is a file of its own, results/fire/<program>/<problem>-<kind>-<seed>.json: a run that was stopped goes on where
+Every answer is a file of its own, results/<trial>/<program>/<problem>-<kind>-<seed>.json: a run that was stopped goes on where
 it stopped. `--again` measures anew what is there; `--stale` only what an older state of src/supermodel has answered.
 """
 
@@ -17,11 +17,10 @@ import threading
 import time
 from pathlib import Path
 
-from benchmarks.fire import CATALOGUE
+from benchmarks.fire.catalogues import TRIALS
 from benchmarks.fire.programs import no_answer
 
 ROOT = Path(__file__).resolve().parents[2]
-RESULTS = ROOT / "benchmarks" / "results" / "fire"
 PATIENCE = 60.0  # seconds beyond the limit that a program is given to end by itself
 
 
@@ -33,7 +32,7 @@ def state_of_code() -> str:
     return digest.hexdigest()[:10]
 
 
-def path_of(program: str, name: str, kind: str, seed: int, results: Path = RESULTS) -> Path:
+def path_of(program: str, name: str, kind: str, seed: int, results: Path) -> Path:
     return results / program / f"{name}-{kind}-{seed}.json"
 
 
@@ -70,8 +69,8 @@ def run_group(program: str, name: str, kind: str, seeds: list[int], args: argpar
     """All seeds of one problem in one process, so that it is compiled once; a new process after one that hung."""
     while seeds:
         limit = args.seconds
-        command = [sys.executable, "-m", "benchmarks.fire.worker", program, name, kind, str(limit), args.options]
-        lines = Lines([*command, *map(str, seeds)])
+        command = [sys.executable, "-m", "benchmarks.fire.worker", args.trial.name, program, name, kind, str(limit)]
+        lines = Lines([*command, args.options, *map(str, seeds)])
         try:
             lines.next(600)
             while seeds:
@@ -82,7 +81,7 @@ def run_group(program: str, name: str, kind: str, seeds: list[int], args: argpar
                 except queue.Empty:
                     record, note = None, f"nothing after {limit + PATIENCE:.0f} s"
                 if record is None:
-                    failed = no_answer(CATALOGUE[name], time.monotonic() - began, note)
+                    failed = no_answer(args.trial.problem(name, seeds[0]), time.monotonic() - began, note)
                     record = {"seed": seeds[0], **failed.asdict()}
                 keep(program, name, kind, record, args)
                 seeds = seeds[1:]
@@ -112,7 +111,7 @@ def keep(program: str, name: str, kind: str, record: dict, args: argparse.Namesp
 def wanted(args: argparse.Namespace) -> list[tuple[str, str, str, list[int]]]:
     """(program, problem, kind, seeds) that are still to be run."""
     groups = []
-    for name in args.only or CATALOGUE:
+    for name in args.only or args.trial.names:
         for program in args.programs.split(","):
             for kind in args.kinds.split(",") if program == "supermodel" else ["traced"]:
                 seeds = [seed for seed in range(args.seeds) if is_missing(program, name, kind, seed, args)]
@@ -126,15 +125,18 @@ def is_missing(program: str, name: str, kind: str, seed: int, args: argparse.Nam
     if args.again or not path.exists():
         return True
     record = json.loads(path.read_text())
-    moved = abs(record["truth"] - CATALOGUE[name].truth) > 1e-6 and len(CATALOGUE[name].sides) < 3
-    return moved or (args.stale and program == "supermodel" and record["code"] != args.code)
+    if args.trial.name == "fire":  # a truth that moved; of the sky, new data for every seed, it takes seconds to know
+        problem = args.trial.problem(name, seed)
+        if abs(record["truth"] - problem.truth) > 1e-6 and len(problem.sides) < 3:
+            return True
+    return args.stale and program == "supermodel" and record["code"] != args.code
 
 
-def main(argv: list[str]) -> int:
+def main(argv: list[str], trial: str = "fire") -> int:
     from benchmarks.fire.table import page, write
 
-    parser = argparse.ArgumentParser(prog="python -m benchmarks fire", description=__doc__)
-    parser.add_argument("--only", nargs="+", metavar="NAME", choices=list(CATALOGUE))
+    parser = argparse.ArgumentParser(prog=f"python -m benchmarks {trial}", description=__doc__)
+    parser.add_argument("--only", nargs="+", metavar="NAME", choices=TRIALS[trial].names)
     parser.add_argument("--seeds", type=int, default=3)
     parser.add_argument("--kinds", default="traced,black")
     parser.add_argument("--programs", default="supermodel")
@@ -143,12 +145,12 @@ def main(argv: list[str]) -> int:
     parser.add_argument(
         "--options", default="{}", help='further arguments of sm.evidence, as JSON: {"explore": "quick"}'
     )
-    parser.add_argument("--results", type=Path, default=RESULTS)
+    parser.add_argument("--results", type=Path, default=TRIALS[trial].results)
     parser.add_argument("--again", action="store_true")
     parser.add_argument("--stale", action="store_true")
     parser.add_argument("--table", action="store_true", help="run nothing; write the table from what is there")
     args = parser.parse_args(argv)
-    args.code = state_of_code()
+    args.code, args.trial = state_of_code(), TRIALS[trial]
     waiting: queue.Queue = queue.Queue()
     for group in [] if args.table else wanted(args):
         waiting.put(group)
@@ -166,9 +168,9 @@ def main(argv: list[str]) -> int:
         thread.start()
     for thread in threads:
         thread.join()
-    print(page(args.results))
-    if args.results == RESULTS:
-        write(args.results)
+    print(page(args.trial, args.results))
+    if args.results == args.trial.results:
+        write(args.trial)
     return 0
 
 

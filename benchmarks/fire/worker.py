@@ -10,7 +10,7 @@ import time
 import traceback
 import warnings
 
-from benchmarks.fire import CATALOGUE
+from benchmarks.fire.catalogues import problem_of
 from benchmarks.fire.programs import Answer, answer, no_answer
 
 
@@ -21,13 +21,13 @@ def end_with(parent: int) -> None:
     os._exit(1)
 
 
-def main(program: str, name: str, kind: str, max_seconds: str, options: str, *seeds: str) -> None:
+def main(trial: str, program: str, name: str, kind: str, max_seconds: str, options: str, *seeds: str) -> None:
     warnings.simplefilter("ignore")
     threading.Thread(target=end_with, args=(os.getppid(),), daemon=True).start()
-    problem = CATALOGUE[name]
-    problem.truth  # noqa: B018  (some take seconds to work out, which is nobody's answer time)
     print(json.dumps({"ready": True}), flush=True)
     for seed in seeds:
+        problem = problem_of(trial, name, int(seed))
+        problem.truth  # noqa: B018  (some take seconds to work out, which is nobody's answer time)
         try:
             found: Answer = answer(program, problem, kind, int(seed), float(max_seconds), json.loads(options))
         except Exception as error:  # a crash is one kind of "no answer", and the table must go on
