@@ -81,7 +81,7 @@ def planet_strong_jitter(seed: int) -> Problem:
             design = np.stack([*_waves(2 * np.pi * t * f), np.ones((len(f), n))], axis=-1)
             return linear(design, y, np.sqrt(sd**2 + jitter**2), 50) - np.log(f[:, 0] * np.log(1000) * np.log(500))
 
-        return adaptive(log_f, [1e-3, np.log(0.1)], [1, np.log(50)], [int(8 * span), 4], fine)
+        return adaptive(log_f, [1e-3, np.log(0.1)], [1, np.log(50)], [int(12 * span), 10], fine)
 
     return one("planet_strong_jitter", "a needle in the period", priors, log_likelihood, exact)
 

@@ -23,6 +23,8 @@ ITERATIONS = 60  # of a climb; most end after ten to twenty
 TINY = 1e-4  # widths of the prior: a first step, by which the slope is felt
 LONGEST = 2.0  # widths of the prior: on flat ground the next step would lead out of it, to where likelihoods overflow
 MEMORY = 8  # pairs that L-BFGS remembers
+LAP = 3  # steps of a race after which half of the climbs go on
+SHORTENED = 12  # times, by 0.3, that a step is before a climb is taken to be at its top
 ARRIVED = 1e-3  # nats: the rise that a Newton step still promises at the end of a climb
 NEWTONS, NEAR = 5, 0.1  # steps from there to the top; nats of rise from which on one more is taken on trust
 NEGLIGIBLE = 25.0  # nats below the best maximum at which a hill is not worth its curvature (unless it is very wide)
@@ -79,60 +81,25 @@ class Climber:
         return np.where(ok, value, -np.inf), np.where(ok[:, None], gradient, 0.0)
 
     def climb(self, starts: np.ndarray, is_home: Callable | None = None) -> list[tuple[np.ndarray, float]]:
-        """L-BFGS from every start at once, each with its own memory and its own step; (point, ln J) of the tops.
+        """Climbs to the end from every start; (point, ln J) of the tops.
 
         A climb that comes home, `is_home(x, ln J, gradient)`, is given up: its top is known, and -inf stands for it.
         """
-        y = (starts - self.centre) / self.scale
-        value, gradient = self.evaluate(y)
-        memory: list[list[tuple[np.ndarray, np.ndarray]]] = [[] for _ in y]
-        active = np.isfinite(value)
-        self._feel(y, gradient, memory, np.flatnonzero(active))
-        for _ in range(ITERATIONS):
-            rows = np.flatnonzero(active)
-            if is_home is not None and len(rows):
-                home = rows[is_home(self.centre + self.scale * y[rows], value[rows], gradient[rows] / self.scale)]
-                active[home], value[home] = False, -np.inf
-                rows = np.flatnonzero(active)
-            if len(rows) == 0:
-                break
-            direction = np.stack([_direction(gradient[i], memory[i]) for i in rows])
-            direction *= np.minimum(1.0, LONGEST / np.maximum(np.linalg.norm(direction, axis=1, keepdims=True), 1e-300))
-            rise = np.sum(direction * gradient[rows], axis=1)
-            done = rise < ARRIVED
-            active[rows[done]] = False
-            rows, direction, rise = rows[~done], direction[~done], rise[~done]
-            self._line_search(y, value, gradient, memory, active, rows, direction, rise)
-        return [(self.centre + self.scale * y[i], float(value[i])) for i in range(len(y))]
+        climbs = Climbs.begun(self, starts)
+        climbs.go(ITERATIONS, is_home)
+        return [(x, float(value)) for x, value in zip(climbs.x, climbs.value, strict=True)]
 
-    def _feel(self, y, gradient, memory, rows) -> None:
-        """A tiny step tells how the slope bends: a first step of the right length does not leave a narrow hill."""
-        if not len(rows):
-            return
-        size = np.linalg.norm(gradient[rows], axis=1, keepdims=True)
-        s = TINY * gradient[rows] / np.maximum(size, 1e-300)
-        _, there = self.evaluate(y[rows] + s)
-        for i, step, g in zip(rows, s, gradient[rows] - there, strict=True):
-            _remember(memory[i], step, g)
+    def race(self, starts: np.ndarray, last: int) -> list[tuple[np.ndarray, float]]:
+        """Many begin; after every few steps the higher half goes on, until `last` are left, which climb to the end.
 
-    def _line_search(self, y, value, gradient, memory, active, rows, direction, rise) -> None:
-        """Halve each step until it rises enough; a climb that cannot rise any more is done."""
-        step = np.ones(len(rows))
-        waiting = np.ones(len(rows), bool)
-        for _ in range(12):
-            now = np.flatnonzero(waiting)
-            if len(now) == 0:
-                return
-            trial = y[rows[now]] + step[now, None] * direction[now]
-            new_value, new_gradient = self.evaluate(trial)
-            good = new_value >= value[rows[now]] + 1e-4 * step[now] * rise[now]
-            for j in np.flatnonzero(good):
-                i = rows[now[j]]
-                _remember(memory[i], trial[j] - y[i], gradient[i] - new_gradient[j])
-                y[i], value[i], gradient[i] = trial[j], new_value[j], new_gradient[j]
-            waiting[now[good]] = False
-            step[now[~good]] *= 0.3
-        active[rows[waiting]] = False
+        A needle that attracts one start in thousands shows after a few steps from there, and nowhere else.
+        """
+        climbs = Climbs.begun(self, starts)
+        while len(climbs.y) > last:
+            climbs.go(LAP)
+            climbs = climbs.kept(np.argsort(-climbs.value, kind="stable")[: max(len(climbs.y) // 2, last)])
+        climbs.go(ITERATIONS)
+        return [(x, float(value)) for x, value in zip(climbs.x, climbs.value, strict=True)]
 
     def mode_at(self, point: np.ndarray, value: float) -> Mode | None:
         """Curvature by central differences of the gradient, and Newton steps to finish; None where J has none.
@@ -180,28 +147,102 @@ class Climber:
         return 0.5 * (curvature + curvature.T) if np.all(np.isfinite(curvature)) else None
 
 
-def _remember(memory: list[tuple[np.ndarray, np.ndarray]], s: np.ndarray, g: np.ndarray) -> None:
-    """Keep a step and what it did to the slope, where ln J is concave along it."""
-    if s @ g > 1e-10 * np.sqrt((s @ s) * (g @ g)):
-        memory.append((s, g))
-        del memory[:-MEMORY]
+@dataclass
+class Climbs:
+    """L-BFGS of many climbs at once, each with its own memory and its own step, in the coordinates of a climber."""
 
+    climber: Climber
+    y: np.ndarray  # (n, d)
+    value: np.ndarray  # (n,)
+    gradient: np.ndarray  # (n, d)
+    going: np.ndarray  # (n,)
+    steps: np.ndarray  # (MEMORY, n, d), the latest first, and
+    changes: np.ndarray  # what they did to the slope: (MEMORY, n, d)
 
-def _direction(gradient: np.ndarray, memory: list[tuple[np.ndarray, np.ndarray]]) -> np.ndarray:
-    """The two-loop recursion: gradient times an inverse curvature built from the last steps."""
-    q, kept = gradient.copy(), []
-    for s, g in reversed(memory):
-        a = (s @ q) / (s @ g)
-        kept.append(a)
-        q -= a * g
-    if memory:
-        s, g = memory[-1]
-        q *= (s @ g) / (g @ g)
-    else:
-        q /= max(np.linalg.norm(gradient), 1.0)  # a first step of at most one prior width
-    for (s, g), a in zip(memory, reversed(kept), strict=True):
-        q += s * (a - (g @ q) / (s @ g))
-    return q
+    @classmethod
+    def begun(cls, climber: Climber, starts: np.ndarray) -> Climbs:
+        """A tiny step tells how the slope bends: a first step of the right length does not leave a narrow hill."""
+        y = (starts - climber.centre) / climber.scale
+        value, gradient = climber.evaluate(y)
+        climbs = cls(climber, y, value, gradient, np.isfinite(value), *np.zeros((2, MEMORY, *y.shape)))
+        rows = np.flatnonzero(climbs.going)
+        if len(rows):
+            size = np.linalg.norm(gradient[rows], axis=1, keepdims=True)
+            step = TINY * gradient[rows] / np.maximum(size, 1e-300)
+            climbs._remember(rows, step, gradient[rows] - climber.evaluate(y[rows] + step)[1])
+        return climbs
+
+    @property
+    def x(self) -> np.ndarray:
+        return self.climber.centre + self.climber.scale * self.y
+
+    def kept(self, rows: np.ndarray) -> Climbs:
+        """Some of them."""
+        parts = (part[rows] for part in (self.y, self.value, self.gradient, self.going))
+        return Climbs(self.climber, *parts, self.steps[:, rows], self.changes[:, rows])
+
+    def go(self, iterations: int, is_home: Callable | None = None) -> None:
+        """Up to so many steps of each that has not arrived."""
+        scale = self.climber.scale
+        for _ in range(iterations):
+            rows = np.flatnonzero(self.going)
+            if is_home is not None and len(rows):
+                home = rows[is_home(self.x[rows], self.value[rows], self.gradient[rows] / scale)]
+                self.going[home], self.value[home] = False, -np.inf
+                rows = np.flatnonzero(self.going)
+            if len(rows) == 0:
+                return
+            direction = self._direction(rows)
+            direction *= np.minimum(1.0, LONGEST / np.maximum(np.linalg.norm(direction, axis=1, keepdims=True), 1e-300))
+            rise = np.sum(direction * self.gradient[rows], axis=1)
+            done = ~(rise >= ARRIVED)
+            self.going[rows[done]] = False
+            self._line_search(rows[~done], direction[~done], rise[~done])
+
+    def _line_search(self, rows: np.ndarray, direction: np.ndarray, rise: np.ndarray) -> None:
+        """Shorten each step until it rises enough; a climb that cannot rise any more is done."""
+        length = np.ones(len(rows))
+        waiting = np.arange(len(rows))
+        for _ in range(SHORTENED):
+            if len(waiting) == 0:
+                return
+            step = length[waiting, None] * direction[waiting]
+            value, gradient = self.climber.evaluate(self.y[rows[waiting]] + step)
+            good = value >= self.value[rows[waiting]] + 1e-4 * length[waiting] * rise[waiting]
+            risen = rows[waiting[good]]
+            self._remember(risen, step[good], self.gradient[risen] - gradient[good])
+            self.y[risen] += step[good]
+            self.value[risen], self.gradient[risen] = value[good], gradient[good]
+            waiting = waiting[~good]
+            length[waiting] *= 0.3
+        self.going[rows[waiting]] = False
+
+    def _remember(self, rows: np.ndarray, step: np.ndarray, change: np.ndarray) -> None:
+        """Keep a step and what it did to the slope, where ln J is concave along it."""
+        sizes = np.sum(step**2, axis=1) * np.sum(change**2, axis=1)
+        bent = np.sum(step * change, axis=1) > 1e-10 * np.sqrt(sizes)
+        rows, step, change = rows[bent], step[bent], change[bent]
+        for memory, new in ((self.steps, step), (self.changes, change)):
+            memory[1:, rows] = memory[:-1, rows]
+            memory[0, rows] = new
+
+    def _direction(self, rows: np.ndarray) -> np.ndarray:
+        """The two-loop recursion: gradient times an inverse curvature built from the last steps."""
+        q, s, g = self.gradient[rows].copy(), self.steps[:, rows], self.changes[:, rows]
+        product = np.sum(s * g, axis=2)  # 0 where nothing is remembered
+        known = product > 0
+        inverse = np.where(known, 1 / np.where(known, product, 1.0), 0.0)
+        kept = []
+        for k in range(MEMORY):
+            kept.append(inverse[k] * np.sum(s[k] * q, axis=1))
+            q -= kept[k][:, None] * g[k]
+        # Without memory, a first step of at most one prior width.
+        plain = 1 / np.maximum(np.linalg.norm(self.gradient[rows], axis=1), 1.0)
+        newest = np.sum(g[0] ** 2, axis=1)
+        q *= np.where(known[0], product[0] / np.where(known[0], newest, 1.0), plain)[:, None]
+        for k in reversed(range(MEMORY)):
+            q += s[k] * (kept[k] - inverse[k] * np.sum(g[k] * q, axis=1))[:, None]
+        return q
 
 
 def find_modes(
