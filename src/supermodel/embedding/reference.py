@@ -62,12 +62,16 @@ class Hills(NamedTuple):
         return self.transform(np, rng.standard_normal((n, d)), rng.random(n), stretches(rng, float(self.dof), (n,)))
 
     def islands(self) -> int:
-        """How many groups of hills stand apart: the crest of a banana is one island, two modes are two."""
+        """How many groups of hills stand apart."""
+        return int(self.island_of().max()) + 1
+
+    def island_of(self) -> np.ndarray:
+        """Which group each hill belongs to, (M,): the crest of a banana is one island, two modes are two."""
         from scipy.sparse.csgraph import connected_components
 
         reach = 1.0 + 2.0 * np.sqrt(self.means.shape[1])  # radii at which neighbouring hills still share draws
         near = np.sqrt(self.squares(np, self.means)) < reach
-        return int(connected_components(near | near.T, directed=False)[0])
+        return connected_components(near | near.T, directed=False)[1]
 
     def widened(self, by: float) -> Hills:
         """Each hill wider by a factor, so that the tails of the target are covered and weights stay bounded."""

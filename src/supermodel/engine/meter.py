@@ -120,16 +120,19 @@ class Meter:
         each = self.seconds_calling / max(self.evaluations, 1)
         return int(np.clip(1.0 / max(each, 1e-9), 1, BATCH)) if self.evaluations else 4
 
-    def value_and_gradient(self, joint: Joint, points: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """ln J and its gradient at many points; of a black box, and where a gradient is no number, by differences (d + 1 calls)."""
+    def value_and_gradient(self, joint: Joint, points: np.ndarray, free: Any = None) -> tuple[np.ndarray, np.ndarray]:
+        """ln J and its gradient at many points; of a black box, and where a gradient is no number, by differences (d + 1 calls).
+
+        `free`: (d,), the coordinates that are asked for; the others are given a slope of zero.
+        """
         if not joint.is_traceable:
-            return self._by_differences(joint, points)
+            return self._by_differences(joint, points, free)
         parts = [self._gradients(joint, points[i : i + BATCH]) for i in range(0, len(points), BATCH)]
         value, gradient = (np.concatenate(column) for column in zip(*parts, strict=True))
         blind = np.flatnonzero(np.isfinite(value) & ~np.all(np.isfinite(gradient), axis=1))
         if len(blind):
             gradient[blind] = self._by_differences(joint, points[blind])[1]
-        return value, gradient
+        return value, gradient if free is None else np.where(free, gradient, 0.0)
 
     def _gradients(self, joint: Joint, points: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Of a traced model, one batch, which is not begun without the budget for it."""
@@ -138,13 +141,15 @@ class Meter:
         self.count(len(points), len(points))
         return found
 
-    def _by_differences(self, joint: Joint, points: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    def _by_differences(self, joint: Joint, points: np.ndarray, free: Any = None) -> tuple[np.ndarray, np.ndarray]:
         n, d = points.shape
-        near = points[:, None] + DIFFERENCE * np.concatenate([np.zeros((1, d)), np.eye(d)])
+        moved = np.arange(d) if free is None else np.flatnonzero(free)
+        near = points[:, None] + DIFFERENCE * np.concatenate([np.zeros((1, d)), np.eye(d)[moved]])
         found = self.likelihood(joint, near.reshape(-1, d)) + joint.space.log_prior_at(near.reshape(-1, d))
-        found = found.reshape(n, d + 1)
+        found, gradient = found.reshape(n, -1), np.zeros((n, d))
         with np.errstate(invalid="ignore"):
-            return found[:, 0], (found[:, 1:] - found[:, :1]) / DIFFERENCE
+            gradient[:, moved] = (found[:, 1:] - found[:, :1]) / DIFFERENCE
+        return found[:, 0], gradient
 
 
 DIFFERENCE = 1e-5  # widths of the prior: far below those of any mode that can be found, far above rounding

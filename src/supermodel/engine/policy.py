@@ -76,36 +76,44 @@ DISAGREE_ERRORS = 6.0  # the answer is not to be used where every look is furthe
 ENOUGH = 120  # effective draws that a look must rest on
 MOST_HILLS = 32  # of a reference
 FITTED = 4000  # draws that a reference is fitted to: more take seconds and change nothing
-SIMPLE = (3, 7.5)  # islands of hills up to which two looks, and three, are enough: 16 hills lose a few of 18 modes
 FLOOR = 5  # times the prior draws of a first look that are spent where most of them tie: nothing else finds what rises there
-UNSEEN = 0.3  # share of climbs that ended where no other did, above which modes keep turning up (Good and Turing)
+UNSEEN = 0.02  # share of the evidence that no replicate may have found, by capture and recapture, before a further one is run
+CAPTURED = 0.5  # of an island's evidence that a replicate must give by itself to have found it
+CAPTURE_PRIOR = (
+    2.0,
+    0.5,
+)  # Beta law of the chance that a replicate finds an island: of those of the sky, about four in five
+MOST_MODES = 128  # that climbs keep: the hills of a weak planet's periods
+ROUGH_STEP, ROUGH_TURNS = 1 / 16, 0.2  # widths of the prior, and the share of pairs of such steps that turn, above which no climb
+# gets anywhere along a coordinate: 0.3 and more of periods, places and steps, 0.1 and less of all else in the sky
+RACE_LAP, RACE_GENERATIONS = 3, 8  # steps of a race after which half of the climbs go on; children of each in what is held
+RACE_STEPS = 12  # evaluations, with gradient, that a start costs in a race
+RACE_SHARE = 0.25  # of the patience that a race may cost: two replicates, their levels, and a further one have to fit
+RACE_LAST = 16  # of so many starts, one climbs to the end
 DOF = 5.0  # of Student hills: tails heavier than most posteriors', yet 90% as efficient as Gaussian ones for these
 
 
-SEVERAL = 2  # times the slopes, where there is more than one mode: then there may be further ones
 HALF = 0.5  # of the usual calls, below which a limit makes them dear
 
 
 class Effort(NamedTuple):
-    """How hard to look; in draws of the prior, draws per level, climbs, and whether nested slices may settle a doubt."""
+    """How hard to look: draws, climbs and replicates."""
 
     name: str
     first: int  # prior draws of the first look, with gradients to climb by
-    first_black: int  # and without
-    level: int  # draws per level or temperature of the first look, black boxes
-    second: int  # draws per temperature of the second look (0: no second look)
-    climbs: int
-    nested: int  # live points of nested slices where looks disagree (0: never)
-    most_scouts: int  # draws of the second look whose slopes are looked at, at most
+    first_black: int  # prior draws of a replicate
+    level: int  # draws per level of a replicate
+    second: int  # draws of a look that checks another (0: no check)
+    climbs: int  # from summits among the draws, and as many from others
+    slopes: int  # draws whose slopes tell whether ln J is concave, at most
+    race: int  # climbs that a race begins with (0: none)
+    replicates: int  # at most
+    patience: int  # evaluations of exploring, of one model
     is_thrifty: bool = False  # whether a black box that looks smooth to a quadratic, and to a wide look, needs no more
 
-    def scouts(self, d: int, several: bool = False) -> int:
-        """Draws whose slopes are looked at: all that there may be, for a narrow mode apart is a small part of the prior. Of one or
-        two parameters few, unless there are several modes: the first look, levels and probes cover the prior as well.
-        """
-        if several:
-            return min(600 * d**3, SEVERAL * self.most_scouts)
-        return self.most_scouts if d > 2 else min(20 * d**3, self.most_scouts)
+    def scouts(self, d: int) -> int:
+        """Draws whose slopes are looked at; of one or two parameters few, for probes cover them as well."""
+        return self.slopes if d > 2 else min(20 * d**3, self.slopes)
 
     def scaled(self, by: float) -> Effort:
         """A smaller effort, for a smaller budget, which is a price put on calls."""
@@ -118,23 +126,25 @@ class Effort(NamedTuple):
         # A second look on a tenth of the draws would confirm nothing.
         second = second if self.second and by > 0.2 else 0
         return self._replace(
-            first=first, first_black=black, level=level, second=second, climbs=max(int(by * self.climbs), 2), nested=0,
-            most_scouts=int(by * self.most_scouts), is_thrifty=self.is_thrifty or by < HALF,
+            first=first, first_black=black, level=level, second=second, climbs=max(int(by * self.climbs), 2),
+            slopes=int(by * self.slopes), race=int(by * self.race), is_thrifty=self.is_thrifty or by < HALF,
         )  # fmt: skip
 
 
 EFFORTS = {
     effort.name: effort
     for effort in (
-        Effort("quick", 128, 256, 100, 0, 6, 0, 0, True),
-        Effort("thrifty", 256, 500, 150, 80, 8, 0, 500, True),
-        Effort("auto", 512, 2000, 500, 80, 12, 400, 9000),
-        Effort("thorough", 4096, 10000, 2000, 600, 48, 1000, 45000),
+        Effort("quick", 128, 256, 100, 0, 6, 0, 0, 1, 20_000, True),
+        Effort("thrifty", 256, 500, 150, 80, 8, 500, 0, 1, 20_000, True),
+        Effort("auto", 512, 2000, 500, 80, 12, 1000, 1000, 4, 100_000),
+        Effort("patient", 512, 2000, 500, 80, 12, 1000, 4000, 5, 1_000_000),
+        Effort("thorough", 4096, 10000, 2000, 600, 48, 1000, 16_000, 6, 2_000_000),
     )
 }
 EXPLORING = 0.5  # share of a limited budget that exploration may spend: the ladder needs the rest
 TYPICAL = 9000  # evaluations that exploration of one model takes at the default effort, about
 DEAR = 0.01  # seconds a call from which on the default is thrift: the usual looks would take minutes
+CHEAP = 2e-4  # seconds a call below which the default is patience: a million of them take three minutes at most
 
 # -- roughness --------------------------------------------------------------------------------------------------------
 

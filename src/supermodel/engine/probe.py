@@ -38,8 +38,6 @@ def probe(models: Mapping[str, Model], data: Any, seed: int, meter: Meter) -> li
     joints = canonical(models, data)
     # A budget that does not hold a batch of every model holds a smaller one.
     n = int(np.clip(meter.room // (8 * len(joints)), 8, BATCH))
-    if meter.goals.max_seconds is not None and not all(joint.is_traceable for joint in joints):
-        n = min(n, 16)  # of unknown cost
     probed = [(j, j.probe(np.random.default_rng(seed), n, partial(meter.likelihood, j))) for j in joints]
     # Models are taken in an order that depends on what they say, not on how they are listed or named:
     # swapping two models then flips the sign of ln B to the last bit.

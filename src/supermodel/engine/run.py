@@ -23,6 +23,7 @@ from supermodel.engine.policy import (
     BOLDER,
     CHAINS,
     CHAPTER,
+    CHEAP,
     CLOSED,
     CLOSING_ERROR,
     DEAR,
@@ -189,10 +190,6 @@ class Run:
         """The effort that was asked for, or as much of it as a limited budget, or the price of a call, allows."""
         effort = EFFORTS[self.effort_name]
         limit = self.goals.max_evaluations or np.inf
-        if self.goals.max_seconds is not None:
-            each = self.meter.seconds_calling / max(self.meter.evaluations, 1)
-            traced = all(joint.is_traceable for joint, _ in self.probes)
-            limit = min(limit, np.inf if traced else self.goals.max_seconds / max(each, 1e-9))
         return effort.scaled(EXPLORING * limit / (len(self.models) * TYPICAL))
 
     @property
@@ -202,8 +199,10 @@ class Run:
 
     @property
     def effort_name(self) -> str:
-        """How hard this run looks: what was asked for, or thrift."""
-        return "thrifty" if self.is_dear else self.explore
+        """How hard this run looks: what was asked for, or what a call costs."""
+        if self.explore != "auto":
+            return self.explore
+        return "thrifty" if self.is_dear else "patient" if self.pace < CHEAP else "auto"
 
     def _spares(self, is_traced: bool) -> bool:
         """Whether calls of such models are dear: all are by the clock, those of black boxes where thrift was asked for."""

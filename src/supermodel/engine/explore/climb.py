@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -23,7 +24,6 @@ ITERATIONS = 60  # of a climb; most end after ten to twenty
 TINY = 1e-4  # widths of the prior: a first step, by which the slope is felt
 LONGEST = 2.0  # widths of the prior: on flat ground the next step would lead out of it, to where likelihoods overflow
 MEMORY = 8  # pairs that L-BFGS remembers
-LAP = 3  # steps of a race after which half of the climbs go on
 SHORTENED = 12  # times, by 0.3, that a step is before a climb is taken to be at its top
 ARRIVED = 1e-3  # nats: the rise that a Newton step still promises at the end of a climb
 NEWTONS, NEAR = 5, 0.1  # steps from there to the top; nats of rise from which on one more is taken on trust
@@ -65,8 +65,13 @@ def summits(points: np.ndarray, values: np.ndarray, most: int) -> np.ndarray:
 class Climber:
     """Climbs of one traced model, all starts at once, in coordinates scaled by the prior."""
 
-    def __init__(self, joint: Joint, meter: Meter, centre: np.ndarray, scale: np.ndarray):
+    def __init__(self, joint: Joint, meter: Meter, centre: np.ndarray, scale: np.ndarray, held: Any = None):
         self.joint, self.meter, self.centre, self.scale = joint, meter, centre, scale
+        self.free = None if held is None or not np.any(held) else ~held  # coordinates that move; None: all
+
+    def holding(self, held: np.ndarray) -> Climber:
+        """The same, with some coordinates held where they are."""
+        return Climber(self.joint, self.meter, self.centre, self.scale, held)
 
     def evaluate(self, y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """ln J and its gradient in scaled coordinates; a wall (-inf value, zero gradient) where they are not finite, and far
@@ -75,7 +80,7 @@ class Climber:
         x, value, gradient = self.centre + self.scale * y, np.full(len(y), -np.inf), np.zeros_like(y)
         near = np.flatnonzero(~self.joint.is_far(x))
         if len(near):
-            value[near], gradient[near] = self.meter.value_and_gradient(self.joint, x[near])
+            value[near], gradient[near] = self.meter.value_and_gradient(self.joint, x[near], self.free)
         gradient = gradient * self.scale
         ok = np.isfinite(value) & np.all(np.isfinite(gradient), axis=1)
         return np.where(ok, value, -np.inf), np.where(ok[:, None], gradient, 0.0)
@@ -87,19 +92,7 @@ class Climber:
         """
         climbs = Climbs.begun(self, starts)
         climbs.go(ITERATIONS, is_home)
-        return [(x, float(value)) for x, value in zip(climbs.x, climbs.value, strict=True)]
-
-    def race(self, starts: np.ndarray, last: int) -> list[tuple[np.ndarray, float]]:
-        """Many begin; after every few steps the higher half goes on, until `last` are left, which climb to the end.
-
-        A needle that attracts one start in thousands shows after a few steps from there, and nowhere else.
-        """
-        climbs = Climbs.begun(self, starts)
-        while len(climbs.y) > last:
-            climbs.go(LAP)
-            climbs = climbs.kept(np.argsort(-climbs.value, kind="stable")[: max(len(climbs.y) // 2, last)])
-        climbs.go(ITERATIONS)
-        return [(x, float(value)) for x, value in zip(climbs.x, climbs.value, strict=True)]
+        return climbs.tops()
 
     def mode_at(self, point: np.ndarray, value: float) -> Mode | None:
         """Curvature by central differences of the gradient, and Newton steps to finish; None where J has none.
@@ -178,8 +171,23 @@ class Climbs:
 
     def kept(self, rows: np.ndarray) -> Climbs:
         """Some of them."""
-        parts = (part[rows] for part in (self.y, self.value, self.gradient, self.going))
+        parts = (part[rows] for part in self._parts)
         return Climbs(self.climber, *parts, self.steps[:, rows], self.changes[:, rows])
+
+    def higher(self, other: Climbs) -> Climbs:
+        """Of each two the higher one."""
+        better = other.value > self.value
+        parts = [np.where(better.reshape(-1, *[1] * (a.ndim - 1)), b, a) for a, b in zip(self._parts, other._parts, strict=True)]
+        memory = [np.where(better[:, None], b, a) for a, b in ((self.steps, other.steps), (self.changes, other.changes))]
+        return Climbs(self.climber, *parts, *memory)
+
+    def tops(self) -> list[tuple[np.ndarray, float]]:
+        """(point, ln J) of each."""
+        return [(x, float(value)) for x, value in zip(self.x, self.value, strict=True)]
+
+    @property
+    def _parts(self) -> tuple[np.ndarray, ...]:
+        return self.y, self.value, self.gradient, self.going
 
     def go(self, iterations: int, is_home: Callable | None = None) -> None:
         """Up to so many steps of each that has not arrived."""
@@ -254,26 +262,35 @@ def find_modes(
     """
     if len(starts) == 0:
         return list(known), 0.0
-    tops = sorted(climber.climb(starts, is_home), key=lambda top: -top[1])
+    modes, visits = distinct(climber, climber.climb(starts, is_home), most, known)
+    alone = sum(v == 1 for v in visits) / max(sum(visits), 1) if len(modes) > 1 else 0.0
+    return modes, alone
+
+
+def distinct(
+    climber: Climber, tops: Sequence[tuple[np.ndarray, float]], most: int, known: Sequence[Mode] = ()
+) -> tuple[list[Mode], list[int]]:
+    """The modes among the tops of climbs and those `known`, heaviest first, and how often each was met (a known one: twice more)."""
     modes = list(known)
     visits = [2 for _ in known]
 
     def is_known(point: np.ndarray, value: float) -> bool:
-        near = [np.sqrt(np.sum(m.warp.inverse(point[None]) ** 2)) < 1.0 and value <= m.log_joint + 0.5 for m in modes]
+        near = [np.sum(m.warp.inverse(point[None]) ** 2) < 1.0 and value <= m.log_joint + 0.5 for m in modes]
         if any(near):
             visits[near.index(True)] += 1
         return any(near)
 
-    for point, value in tops:
-        highest = max((m.log_joint for m in modes), default=-np.inf)
+    highest = max((m.log_joint for m in modes), default=-np.inf)
+    for point, value in sorted(tops, key=lambda top: -top[1]):
         if not np.isfinite(value) or value < highest - NEGLIGIBLE or is_known(point, value):
             continue
         mode = climber.mode_at(point, value)
         if mode is not None and len(modes) < most and not is_known(mode.point, mode.log_joint):
             modes.append(mode)
             visits.append(1)
-    alone = sum(v == 1 for v in visits) / max(sum(visits), 1) if len(modes) > 1 else 0.0
-    return sorted(modes, key=lambda m: -m.log_mass), alone
+            highest = max(highest, mode.log_joint)
+    order = sorted(range(len(modes)), key=lambda i: -modes[i].log_mass)
+    return [modes[i] for i in order], [visits[i] for i in order]
 
 
 def hills_of(modes: list[Mode], dof: float) -> Warped:

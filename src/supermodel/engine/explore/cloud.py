@@ -13,7 +13,7 @@ from typing import Any, NamedTuple, Protocol
 import numpy as np
 
 from supermodel.embedding.reference import Hills, joined, one_hill
-from supermodel.embedding.warp import identity
+from supermodel.embedding.warp import Warp, identity
 from supermodel.engine.explore.hills import Sample, fit, lottery
 from supermodel.engine.whiten import by_moments
 from supermodel.models.joint import Joint
@@ -205,10 +205,30 @@ def flattened(log_w: np.ndarray, least: float) -> np.ndarray:
     return low * seen
 
 
+FITTED_TO = 600  # draws that the hills of one round are fitted to: EM takes a tenth of a second
+DRAWS_PER_HILL = 30  # that shape a hill which a climb has found
+
+
+def inside(warp: Warp, hills: Hills) -> Hills:
+    """Hills of x in the coordinates of an affine warp with a lower-triangular factor."""
+    inverse = np.linalg.inv(np.asarray(warp.factor))
+    return hills.mapped(-inverse @ np.asarray(warp.mean), inverse)
+
+
 def fitted(
-    cloud: Cloud, log_w: np.ndarray, rng: np.random.Generator, most: int, dof: float, wider: float, size: int = 600
+    cloud: Cloud,
+    log_w: np.ndarray,
+    rng: np.random.Generator,
+    most: int,
+    dof: float,
+    wider: float,
+    start: Hills | None = None,
 ) -> Warped:
-    """Hills fitted to the cloud under the weights `log_w` of some target, in coordinates whitened by its moments."""
+    """Hills fitted to the cloud under the weights `log_w` of some target, in coordinates whitened by its moments.
+
+    `start`: hills that are known otherwise. The more there are, the more draws it takes to shape them.
+    """
+    size = FITTED_TO if start is None else max(FITTED_TO, DRAWS_PER_HILL * len(start.log_weights))
     possible = np.flatnonzero(np.isfinite(log_w))
     if len(possible) < cloud.joint.dimension + 2:
         # No shape to be had: about each of them, as wide as a tenth of the prior.
@@ -220,5 +240,5 @@ def fitted(
     warp = by_moments(points, w)
     target = log_w[used] - cloud.log_volume[used] + cloud.log_prior[used]
     sample = Sample(warp.inverse(points), w / w.sum(), target)
-    hills = fit(sample, rng, most, dof)
+    hills = fit(sample, rng, most, dof, None if start is None else inside(warp, start))
     return Warped(warp, hills.widened(wider))

@@ -1,11 +1,11 @@
-r"""Looks at a model of few parameters: clouds, whose every point counts.
+r"""Exploration of a model of few parameters: sealed replicates, whose clouds make one reference.
 
-First look: with gradients, climbs from a crowd of prior draws; without, levels of the likelihood, or where calls are dear a
-quadratic through all points seen. Second look, from other random numbers and the whole prior: slopes, and levels unless ln J is
-concave, after climbs; a scout and temperatures after levels; another quadratic after a quadratic if no walk
-uphill ends elsewhere. What either finds is in the merged cloud, weighed by the balance of all proposals. Where the two do not
-agree, or the merged cloud rests on few points, wider levels look a third time, and nested slices a fourth; where no quadratic
-fits, levels.
+A posterior that is normal, concave by its slopes, or (where calls are dear) a quadratic through all points seen is known after
+some thousand calls. Any other is explored by one procedure, `_replicate`, from its own random numbers: draws of the prior, climbs
+from them, a race of thousands of climbs if these do not all end at one top, hills at the modes, and levels of the likelihood. It is
+run at least twice, and replicates share nothing until each has sealed what it found. Then all clouds are one, and
+what was found by one replicate alone tells how much none has found (`capture.py`); as long as that, or the disagreement of
+their ln Z, is too large, a further replicate of twice the size is run, while patience lasts.
 """
 
 from __future__ import annotations
@@ -15,16 +15,17 @@ from typing import Any
 
 import numpy as np
 
-from supermodel.embedding.reference import one_hill, standard_normal
+from supermodel.embedding.reference import Hills, one_hill, standard_normal
 from supermodel.embedding.warp import Bent, identity
 from supermodel.engine.explore.bent import bent_by_slopes, fit_bent
-from supermodel.engine.explore.climb import Climber, Mode, find_modes, summits
+from supermodel.engine.explore.capture import Capture, captured
+from supermodel.engine.explore.climb import Climber, Mode, distinct, find_modes, hills_of, summits
 from supermodel.engine.explore.cloud import Cloud, Prior, Warped, effective_size, scale_of
-from supermodel.engine.explore.nested import nested_slices
-from supermodel.engine.explore.paths import by_level, by_temperature, is_floor, off_the_floor, polish
+from supermodel.engine.explore.paths import by_level, is_floor, off_the_floor, polish
 from supermodel.engine.explore.pilot import Fit, Look, Pilot, fitted_reference
 from supermodel.engine.explore.quadratic import by_quadratic, coefficients, fitted_quadratic
-from supermodel.engine.explore.scout import Scout, number
+from supermodel.engine.explore.race import race, rough, stratified
+from supermodel.engine.explore.scout import Scout
 from supermodel.engine.explore.walks import follow
 from supermodel.engine.meter import Enough, Meter
 from supermodel.engine.policy import (
@@ -35,8 +36,9 @@ from supermodel.engine.policy import (
     ENOUGH,
     EXACT,
     FLOOR,
-    MOST_HILLS,
-    SIMPLE,
+    MOST_MODES,
+    RACE_SHARE,
+    RACE_STEPS,
     SMOOTH,
     SMOOTH_BENT,
     UNSEEN,
@@ -66,12 +68,11 @@ class Explorer:
         self.warps: tuple = ()  # that curvature suggests
         self.bent: Bent | None = None  # and slopes about the heaviest mode
         self.scout = Scout(joint, meter, effort)
-        self.elsewhere: Warped | None = None  # hills where climbs or walks ended, if not all in one place
-        self.again = 0  # evaluations of the first look that were made during the second
+        self.sealed: list[Cloud] = []  # of replicates
+        self.modes: list[Mode] = []  # that they found
+        self.began = meter.evaluations
         self.is_flat = False  # whether most of the prior is a floor: no slope leads anywhere
         self.is_concave = False  # whether no slopes contradict a concave ln J
-        self.kept = True  # whether every path kept enough effective points all along
-        self.unseen = 0.0  # chance that one more climb ends at a mode not seen so far
 
     def rng(self, look: int) -> np.random.Generator:
         return np.random.default_rng([*self.seeds, look])
@@ -82,32 +83,46 @@ class Explorer:
         return self.clouds[-1]
 
     def explore(self, known: tuple[np.ndarray, np.ndarray]) -> Pilot:
-        """All looks, the merged cloud, and the reference fitted to it."""
+        """What is plain, or replicates; and the reference fitted to all of their points."""
         with np.errstate(over="ignore", under="ignore", divide="ignore", invalid="ignore"):
             since = self.meter.evaluations
             try:
-                if self.joint.is_traceable or self.effort.is_thrifty:
-                    first = self._climbs(known) if self.joint.is_traceable else self._quadratic(known)
-                    exact = self._exact(first)
-                    if exact is not None:
-                        return exact
-                    if self.effort.second or self._affords_second(first):
-                        self._second()
-                    if not self.joint.is_traceable and not self._is_simple():
-                        self._levels(known)
-                else:
-                    self._levels(known)
-                    self._second()
-                merged, agreed = self._settled(self._merged())
+                plain = self._traced(known) if self.joint.is_traceable else self._quadratically(known)
+                if plain is not None:
+                    return plain
+                self._replicates(known)
             except Enough:
-                # A limited budget: what was found so far has to do, and the verdict says whether two looks agreed.
+                # A limited budget: what was found so far has to do, and the verdict says whether replicates agreed.
                 merged = self._merged()
                 if not np.isfinite(merged.log_evidence()[0]):
                     raise
-                agreed = not self.looks or self._is_settled(merged)
                 if not self.looks:
                     self._note("cut short", merged, since)
-            return self._pilot(merged, agreed)
+            return self._pilot(self._merged())
+
+    def _traced(self, known: tuple[np.ndarray, np.ndarray]) -> Pilot | None:
+        """A posterior that is normal to rounding, or concave as far as slopes can tell; None if it is neither."""
+        first = self._climbs(known)
+        exact = self._exact(first)
+        if exact is not None:
+            return exact
+        if not self.effort.second:
+            return self._pilot(self._merged())
+        if self._slopes() and self._is_settled(self._merged()):
+            return self._pilot(self._merged())
+        return None
+
+    def _quadratically(self, known: tuple[np.ndarray, np.ndarray]) -> Pilot | None:
+        """Where calls are dear: a quadratic through all points seen, and another one from elsewhere that agrees."""
+        if not self.effort.is_thrifty:
+            return None
+        first = self._quadratic(known)
+        exact = self._exact(first)
+        if exact is not None:
+            return exact
+        if self.effort.second or self._affords_second(first):
+            self._second()
+        return self._pilot(self._merged()) if self._is_simple() else None
 
     def _merged(self) -> Cloud:
         return functools.reduce(Cloud.merged, self.clouds)
@@ -157,15 +172,66 @@ class Explorer:
                 self.warps = (plain,)
         return cloud
 
-    def _levels(self, known: tuple[np.ndarray, np.ndarray]) -> None:
-        since, rng = self.meter.evaluations - len(known[0]), self.rng(1)
-        if self.clouds:  # what is known has been used
-            known, since = (known[0][:0], known[1][:0]), self.meter.evaluations
-        cloud = self._begun(known, self.effort.first_black, rng)
+    # -- sealed replicates ----------------------------------------------------------------------------------------
+
+    def _replicates(self, known: tuple[np.ndarray, np.ndarray]) -> None:
+        """At least two, and further ones while too much may be unseen and patience lasts."""
+        if self.clouds:  # what is known has been used, by a path that did not arrive
+            known = (known[0][:0], known[1][:0])
+        if not self.effort.is_thrifty:
+            self.looks = []
+        most = self.effort.replicates
+        for k in range(most):
+            began, size = self.meter.evaluations, 2 ** max(k - 1, 0)
+            self._replicate(k, size, known if k == 0 else (known[0][:0], known[1][:0]))
+            if k + 1 >= min(2, most) and self._is_settled(self._merged()):
+                break
+            if 3 * (self.meter.evaluations - began) > self._patience():  # the next is of twice the size
+                break
+
+    def _patience(self) -> float:
+        """Evaluations that may still be spent on exploring."""
+        return min(self.effort.patience - (self.meter.evaluations - self.began), self.meter.left)
+
+    def _replicate(self, k: int, size: int, known: tuple[np.ndarray, np.ndarray]) -> None:
+        """From the prior to a sealed ln Z, with nothing but its own random numbers."""
+        since, rng = self.meter.evaluations - len(known[0]), self.rng(20 + k)
+        cloud, level = self._begun(known, size * self.effort.first_black, rng), size * self.effort.level
         self._off_the_floor(cloud, rng)
-        self.kept &= by_level(cloud, rng, self.effort.level) or not self.effort.nested
-        polish(cloud, rng, self.effort.level // 2)
-        self._note("levels", cloud, since)
+        modes = self._found(cloud, size, rng)
+        hills = hills_of(modes, DOF).hills if modes else None
+        if len(modes) > 1:
+            cloud.grow(Warped(identity(self.joint.dimension), hills), BATCH * min(len(hills.log_weights), 16), rng)
+        by_level(cloud, rng, level)
+        polish(cloud, rng, level, start=hills, least=int(len(modes) > 1))
+        self.modes += modes
+        self.sealed.append(cloud)
+        self._note("replicate" if k < 2 else f"replicate × {size}", cloud, since)
+
+    def _found(self, cloud: Cloud, size: int, rng: np.random.Generator) -> list[Mode]:
+        """Modes by climbs from draws of the prior; of thousands, in a race, unless the first ones all end at one top."""
+        if is_floor(cloud) or not self.effort.race:
+            return []
+        climber = Climber(self.joint, self.meter, *scale_of(cloud))
+        rows = summits(cloud.x, cloud.log_joint, self.effort.climbs)
+        possible = np.flatnonzero(np.isfinite(cloud.log_joint))
+        others = rng.choice(possible, min(self.effort.climbs, len(possible)), replace=False)
+        tops = climber.climb(cloud.x[np.concatenate([rows, others])])
+        modes, visits = distinct(climber, tops, MOST_MODES)
+        if modes and visits[0] == sum(np.isfinite(value) for _, value in tops):
+            return modes
+        # About ten steps of each, by differences d + 1 calls a step; a part of the patience.
+        each = RACE_STEPS * (1 if self.joint.is_traceable else self.joint.dimension + 1)
+        n = int(min(size * self.effort.race, RACE_SHARE * self._patience() / each))
+        if n < BATCH:
+            return modes
+        held = rough(self.joint, self.meter, cloud.x[cloud.is_prior][:BATCH], climber.scale)
+        axes = np.flatnonzero(held) if held.any() else np.arange(self.joint.dimension)
+        x = stratified(self.joint, n, axes, rng)
+        cloud.add(Prior(self.joint), x, cloud.evaluate(x))
+        return distinct(climber, race(climber, x, held, rng), MOST_MODES, modes)[0]
+
+    # -- where calls are dear -------------------------------------------------------------------------------------
 
     def _is_simple(self) -> bool:
         """Whether a black box needs no more than a quadratic and a look over its whole prior that agrees with it."""
@@ -175,7 +241,7 @@ class Explorer:
         if effective_size(merged.log_weights()) < ENOUGH:
             by_quadratic(merged, self.rng(9), ENOUGH)
             self.clouds = [merged]
-        return self._is_clear(merged) and self._is_smooth(merged)
+        return self._is_settled(merged) and self._is_smooth(merged)
 
     def _is_smooth(self, cloud: Cloud) -> bool:
         """Whether the quadratic through all points leaves little of the posterior unexplained, or bends of it still less."""
@@ -198,22 +264,13 @@ class Explorer:
         """Modes from the draws that stand above their neighbours, and draws from the hills that they make."""
         climber = Climber(self.joint, self.meter, *scale_of(cloud))
         rows = summits(cloud.x, cloud.log_joint, self.effort.climbs)
-        self.scout.modes, self.unseen = find_modes(climber, cloud.x[rows], self.effort.climbs)
-        if self.unseen > UNSEEN:  # modes keep turning up: climb on
-            rows = summits(cloud.x, cloud.log_joint, 6 * self.effort.climbs)
-            self.scout.modes, self.unseen = find_modes(climber, cloud.x[rows], 2 * MOST_HILLS)
+        self.scout.modes, _ = find_modes(climber, cloud.x[rows], self.effort.climbs)
         if not self.scout.modes:
-            by_temperature(cloud, rng, max(self.effort.second, 60))
+            by_level(cloud, rng, max(self.effort.second, 60))
             return
         self._scores(cloud, self.scout.modes[0], rng)
         if len(self.scout.modes) > 1:
-            self.elsewhere = self.scout.hills
-            self._draw_hills(cloud, rng)
-
-    def _draw_hills(self, cloud: Cloud, rng: np.random.Generator) -> None:
-        """Draws from where climbs or walks have ended, in several places: looks may differ in what these have not found."""
-        if self.elsewhere is not None:
-            cloud.grow(self.elsewhere, BATCH * min(number(self.elsewhere), 4), rng)
+            cloud.grow(self.scout.hills, BATCH * min(len(self.scout.modes), 4), rng)
 
     def _scores(self, cloud: Cloud, mode: Mode, rng: np.random.Generator) -> None:
         """Draws of the Gaussian at the heaviest mode, with gradients, which mend its warp and bend it."""
@@ -228,128 +285,52 @@ class Explorer:
                 self.warps = (mended, mode.warp)
             self.bent = bent_by_slopes(x, gradient, self.warps[0])
 
-    def _scout(self, cloud: Cloud, n: int, rng: np.random.Generator) -> bool:
-        """Look for further modes by slopes; whether ln J seems concave. What is new is drawn from by the first look too."""
-        before = len(self.scout.modes)
-        is_concave = self.scout.look(cloud, n, rng)
-        if len(self.scout.modes) > before:
-            self.elsewhere = self.scout.hills
-            self._note_again(rng)
-        self._draw_hills(cloud, rng)
-        return is_concave
-
-    def _note_again(self, rng: np.random.Generator) -> None:
-        """The first look anew, after a later one found what it had missed."""
-        first, cloud, before = self.looks[0], self.clouds[0], self.meter.evaluations
-        self._draw_hills(cloud, rng)
-        polish(cloud, rng, max(self.effort.second, BATCH))
-        self._note(first.name, cloud, before - first.evaluations)
-        self.looks = [self.looks[-1], *self.looks[1:-1]]
-        self.again = self.meter.evaluations - before
-
-    def _scout_without_gradients(self, cloud: Cloud, n: int, rng: np.random.Generator) -> None:
-        """The same for a black box, from the highest point of each hill that is known."""
-        hills = self.clouds[0].proposals[-1]
-        if is_floor(cloud) or not isinstance(hills, Warped):
-            return
-        cloud.grow(Prior(self.joint), max(n - len(cloud), 0), rng)
-        seen = self._merged()
-        owner = np.argmax(hills.hills.log_parts(np, hills.warp.inverse(seen.x)), axis=1)
-        tops = [max(np.flatnonzero(owner == m), key=seen.log_joint.__getitem__) for m in np.unique(owner)]
-        tops = sorted(tops, key=lambda top: -seen.log_joint[top])[: self.effort.climbs]
-        self.scout.look_without_gradients(cloud, seen.x[tops], seen, rng)
-        if self.scout.are_several:
-            self.elsewhere = self.scout.hills
-            self._note_again(rng)
-        self._draw_hills(cloud, rng)
+    def _slopes(self) -> bool:
+        """Whether no slopes, at other draws of the prior and about the mode, contradict a concave ln J: then there is one mode."""
+        if self.is_flat or not self.scout.modes:
+            return False
+        since, rng, cloud = self.meter.evaluations, self.rng(2), self.cloud()
+        n = max(self.effort.second, 12 * (self.joint.dimension + 1))  # of which enough stay effective
+        self.is_concave = self.scout.look(cloud, max(2 * n - BATCH, self.effort.scouts(self.joint.dimension)), rng)
+        if self.is_concave:
+            polish(cloud, rng, n)
+            self._note("slopes", cloud, since)
+        return self.is_concave
 
     def _affords_second(self, first: Cloud) -> bool:
         """Whether a budget that was too small for the usual second look holds one after a quadratic, which costs little."""
         return self.effort.name != "quick" and bool(self.warps) and self.meter.left > 3 * len(first)
 
     def _second(self) -> None:
-        """From other random numbers and the whole prior, by another path: levels after climbs, temperatures without gradients."""
+        """From other random numbers and the whole prior: the same road if nothing stands out but the known hill, else levels."""
         since, rng, cloud = self.meter.evaluations, self.rng(2), self.cloud()
         n = max(self.effort.second, 12 * (self.joint.dimension + 1))  # of which enough stay effective
-        scouts = self.effort.scouts(self.joint.dimension)
-        if self.scout.modes and not self.is_flat:
-            self.is_concave = self._scout(cloud, max(2 * n - BATCH, scouts), rng)
-        else:
-            cloud.grow(Prior(self.joint), 2 * n, rng)
-            self._off_the_floor(cloud, rng)
-        if not self.joint.is_traceable and not self.effort.is_thrifty:
-            self._scout_without_gradients(cloud, min(20 * self.joint.dimension**3, scouts // 2), rng)
-        if self.is_concave:
-            name, kept = "slopes", True
-        elif self.joint.is_traceable:
-            name, kept = "levels", by_level(cloud, rng, n)
-        elif self.warps and not follow(cloud, self.warps[0], rng, DOF):
-            # Nothing stands out but the hill that is known: the same road from elsewhere is check enough.
-            name, kept = "quadratic again", by_quadratic(cloud, rng, ENOUGH // 3) is not None
-        else:
-            n = 12 * (self.joint.dimension + 1) if self.warps else n
-            name, kept = "temperatures", by_temperature(cloud, rng, n)
-        if name != "quadratic again":
-            # A path may end at the widest of several places with all of its draws.
-            polish(cloud, rng, n, least=0 if self.elsewhere is None else 1)
-        if kept or self.effort.nested:  # where no further look can settle the doubt, a path that thinned out is none
-            self.kept &= kept
-            self._note(name, cloud, since + self.again)
-
-    def _wider(self, merged: Cloud) -> Cloud:
-        """Levels from new random numbers with many more draws on each: a path that had thinned out is walked again."""
-        since, rng, cloud = self.meter.evaluations, self.rng(3), self.cloud()
-        n = self.effort.level
         cloud.grow(Prior(self.joint), 2 * n, rng)
         self._off_the_floor(cloud, rng)
-        self._draw_hills(cloud, rng)
-        self.kept = by_level(cloud, rng, n)
-        polish(cloud, rng, n)
-        self._note("wider levels", cloud, since)
-        return merged.merged(cloud)
-
-    def _nested(self, merged: Cloud) -> Cloud:
-        """Nested slices, as a proposal fitted to their draws: its points are weighed like all others."""
-        since, rng = self.meter.evaluations, self.rng(4)
-        found = nested_slices(self.joint, self.meter, rng, self.effort.nested)
-        weight = np.exp(found.log_weights - found.log_evidence)
-        log_joint = found.log_likelihood + self.joint.space.log_prior_at(found.x)
-        fit = fitted_reference(self.joint, found.x, weight, log_joint, rng)
-        merged.grow(Warped(fit.warp, fit.reference.hills), 4 * self.effort.nested, rng)
-        self.kept = True  # its live points are never fewer
-        self.looks.append(Look("nested slices", found.log_evidence, found.error + 0.1, self.meter.evaluations - since))
-        return merged
-
-    def _settled(self, merged: Cloud) -> tuple[Cloud, bool]:
-        """Go on until two looks agree with what was found in all, and the whole rests on enough points."""
-        rng = self.rng(5)
-        if self._is_clear(merged):
-            return merged, True
-        polish(merged, rng, max(self.effort.second, BATCH), rounds=4)
-        further = [(self._wider, 50 * self.effort.level), (self._nested, 2000 * self.effort.nested)]
-        for look, price in further if len(self.looks) > 1 and self.effort.nested else []:
-            if self._is_clear(merged) or self.meter.room < price:
-                break
-            merged = look(merged)
-            polish(merged, rng, 2 * self.effort.second, rounds=4)
-        return merged, self._is_settled(merged)
+        if self.warps and not follow(cloud, self.warps[0], rng, DOF):
+            name, arrived = "quadratic again", by_quadratic(cloud, rng, ENOUGH // 3) is not None
+        else:
+            name, arrived = "levels", by_level(cloud, rng, 12 * (self.joint.dimension + 1) if self.warps else n)
+            polish(cloud, rng, n)
+        if arrived:  # a path that thinned out is none
+            self._note(name, cloud, since)
 
     def _is_settled(self, merged: Cloud) -> bool:
+        """Whether two looks agree with what was found in all, which rests on enough points, and little can be unseen."""
         value, error = merged.log_evidence()
         whole = Look("all", value, float(np.hypot(error, SLACK)), 0)
         agree = [look.error < VAGUE and look.agrees(whole, AGREE_ERRORS, AGREE_NATS) for look in self.looks]
         enough = effective_size(merged.log_weights()) >= ENOUGH and sum(agree) >= min(len(self.looks), 2)
-        if len(self.looks) > 2:  # the last one was asked because the others left a doubt; three that agree leave none
-            return enough and agree[-1] and (self.kept or sum(agree) > 2)
-        # Where modes keep turning up, even agreeing looks have seen a part only.
-        return enough and self.kept and self.unseen <= UNSEEN
+        return enough and self._capture(merged).unseen <= UNSEEN
 
-    def _is_clear(self, merged: Cloud) -> bool:
-        """Settled, and of so few islands that looks which miss the same ones are unlikely: the more, the more looks."""
-        last = [cloud.proposals[-1] for cloud in (*self.clouds, merged)]
-        islands = max((p.hills.islands() for p in last if isinstance(p, Warped)), default=1)
-        further = int(np.searchsorted(SIMPLE, islands))
-        return self._is_settled(merged) and (further == 0 or len(self.looks) >= 2 + further)
+    def _capture(self, merged: Cloud) -> Capture:
+        """What replicates have in common."""
+        return captured(merged, self.sealed, self.rng(5), self._hills()) if len(self.sealed) > 1 else Capture.none()
+
+    def _hills(self) -> Hills | None:
+        """At all modes that any replicate has found."""
+        modes = sorted(self.modes, key=lambda mode: -mode.log_mass)[:MOST_MODES]
+        return hills_of(modes, DOF).hills if len(modes) > 1 else None
 
     # -- what comes of it -----------------------------------------------------------------------------------------
 
@@ -359,16 +340,11 @@ class Explorer:
             return None
         if self.effort.second or not self.joint.is_traceable:  # of few draws of its prior
             n, rng = max(self.effort.second, BATCH // 2), self.rng(10)
-            wide = [Prior(self.joint)] + ([self.scout.inwards(cloud)] if self.scout.modes else [])
             far = 2 if self.effort.is_thrifty else FAR_DRAWS[self.joint.dimension > 4]
-            for proposal in wide:
-                cloud.grow(proposal, far * n // len(wide), rng)
+            cloud.grow(Prior(self.joint), far * n, rng)
             if self.scout.modes:
-                self.scout.probe(cloud, self.rng(11), is_alone=True)
-        if len(self.scout.modes) > 1:
-            self.elsewhere = self.scout.hills
-            self._draw_hills(cloud, self.rng(12))
-        if self.elsewhere is not None or not _is_exact(cloud, self.warps[0]):
+                self.scout.probe(cloud, self.rng(11))
+        if len(self.scout.modes) > 1 or not _is_exact(cloud, self.warps[0]):
             return None
         rows, log_joint = self._rows(cloud), cloud.log_joint
         reference = standard_normal(self.joint.dimension)
@@ -378,7 +354,8 @@ class Explorer:
         w = np.exp(cloud.log_weights() - cloud.log_weights().max())
         return self.rng(6).choice(len(cloud), BATCH, p=w / w.sum())
 
-    def _pilot(self, cloud: Cloud, agreed: bool) -> Pilot:
+    def _pilot(self, cloud: Cloud) -> Pilot:
+        polish(cloud, self.rng(14), max(self.effort.second, BATCH), rounds=4, start=self._hills())
         log_w = cloud.log_weights()
         weight = np.exp(log_w - log_w.max())
         log_joint = cloud.log_joint
@@ -387,11 +364,13 @@ class Explorer:
         if not self.joint.is_traceable:  # a quadratic through all points
             found = _through_all(cloud)
             warps = (found, *warps) if found is not None else warps
-        fit: Fit = fitted_reference(self.joint, cloud.x, weight, log_joint, self.rng(7), warps, known, self.bent)
+        fit: Fit = fitted_reference(
+            self.joint, cloud.x, weight, log_joint, self.rng(7), warps, known, self.bent, self._hills()
+        )
         rows = self._rows(cloud)
         return Pilot(
-            self.joint, fit.warp, fit.reference, cloud.x[rows], log_joint[rows], fit.spread, self.looks, agreed,
-            is_concave=self.is_concave,
+            self.joint, fit.warp, fit.reference, cloud.x[rows], log_joint[rows], fit.spread, self.looks,
+            len(self.looks) < 2 or self._is_settled(cloud), is_concave=self.is_concave, capture=self._capture(cloud),
         )  # fmt: skip
 
 

@@ -36,10 +36,11 @@ def lottery(weight: np.ndarray, size: int, rng: np.random.Generator) -> tuple[np
     return used[drawn], (w / chance)[drawn]
 
 
-def fit(sample: Sample, rng: np.random.Generator, most: int, dof: float) -> Hills:
+def fit(sample: Sample, rng: np.random.Generator, most: int, dof: float, start: Hills | None = None) -> Hills:
     """The hills under which draws that were not fitted are most probable: grown one by one on one half, judged on the other.
 
-    The weighted mean of ln q is minus its cross-entropy to the target: a hill that covers empty land lowers it.
+    The weighted mean of ln q is minus its cross-entropy to the target: a hill that covers empty land lowers it. `start`: hills that
+    are known otherwise, of which there may be more: climbs find more modes than can be grown one by one.
     """
     n, d = sample.x.shape
     half = rng.permutation(n)
@@ -62,7 +63,19 @@ def fit(sample: Sample, rng: np.random.Generator, most: int, dof: float) -> Hill
         score = _score(hills, test)
         if score > best + BETTER:
             best, chosen = score, hills
+    if start is not None:
+        hills = _settled(_seen(start, train), train, dof)
+        if _score(hills, test) > best + BETTER:
+            chosen = hills
     return _settled(chosen, sample, dof)
+
+
+def _seen(hills: Hills, sample: Sample) -> Hills:
+    """Those that stand for a part of the draws: the others have no shape to be fitted."""
+    parts = hills.log_parts(np, sample.x)
+    totals = sample.weight @ np.exp(parts - _log_total(parts)[:, None])
+    rows = np.flatnonzero(totals > 0.5 / len(sample.x))
+    return Hills(*(part[rows] for part in hills[:4]), hills.dof)
 
 
 BETTER = 0.01  # nats per draw by which a richer fit must make held-out draws more probable

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from supermodel.embedding.reference import joined, one_hill
+from supermodel.embedding.reference import Hills, joined, one_hill
 from supermodel.embedding.warp import identity
 from supermodel.engine.explore.cloud import Cloud, Prior, Warped, effective_size, fitted, log_sum, powered, scale_of
 from supermodel.engine.policy import ENOUGH
@@ -125,13 +125,19 @@ def off_the_floor(cloud: Cloud, rng: np.random.Generator, most: int) -> None:
 
 
 def polish(
-    cloud: Cloud, rng: np.random.Generator, n: int, rounds: int = 3, enough: float = 0.5, least: int = 0
+    cloud: Cloud,
+    rng: np.random.Generator,
+    n: int,
+    rounds: int = 3,
+    enough: float = 0.5,
+    least: int = 0,
+    start: Hills | None = None,
 ) -> None:
     """Fit the posterior itself and draw from it, until its own draws are nearly equally weighted or no longer improve."""
     for k in range(rounds):
         good = effective_size(cloud.log_weights()) > ENOUGH and effective_size(cloud.log_weights()[-n:]) > enough * n
         if good and k >= least:
             break
-        cloud.grow(fitted(cloud, cloud.log_weights(), rng, HILLS, DOF, 1.1), n, rng)
+        cloud.grow(fitted(cloud, cloud.log_weights(), rng, HILLS, DOF, 1.1, start), n, rng)
         if effective_size(cloud.log_weights()[-n:]) > enough * n:
             break

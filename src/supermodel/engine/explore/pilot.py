@@ -8,9 +8,11 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from supermodel.embedding.reference import Reference, defended, standard_normal
+from supermodel.embedding.reference import Hills, Reference, defended, standard_normal
 from supermodel.embedding.warp import Bent, Warp
 from supermodel.engine.explore.bent import fit_bent
+from supermodel.engine.explore.capture import Capture
+from supermodel.engine.explore.cloud import inside
 from supermodel.engine.explore.conditional import fit_conditional
 from supermodel.engine.explore.hills import Sample, fit, lottery
 from supermodel.engine.policy import (
@@ -57,6 +59,7 @@ class Pilot:
     step: float = 0.0  # of Hamiltonian chains, where there were any
     acceptance: float = 1.0  # of independent draws from the reference by a chain in the posterior
     is_concave: bool = False  # whether no slopes contradict a concave ln J: one mode, and no funnel to go down
+    capture: Capture = Capture.none()  # what replicates have found in common
     roughness: Roughness = Roughness()  # below which no error of its evidence can be believed
 
     @property
@@ -99,6 +102,7 @@ def fitted_reference(
     warps: tuple = (),
     log_evidence: float = np.nan,
     bent: Bent | None = None,
+    start: Hills | None = None,
 ) -> Fit:
     """The reference that leaves the least spread on held-out draws: one Gaussian, hills, or a conditional warp.
 
@@ -113,7 +117,7 @@ def fitted_reference(
         train = np.ones(len(x), bool)
     test = ~train if (~train).any() else train
     best, best_surprise, best_fit, best_build = np.inf, np.inf, None, None
-    for candidate in _candidates(x.shape[1], warps, bent):
+    for candidate in _candidates(x.shape[1], warps, bent, start):
         found = candidate.build(x[train], weight[train], log_joint[train], rng)
         if found is None:
             continue
@@ -163,7 +167,7 @@ class Candidate(NamedTuple):
     is_bent: bool = False
 
 
-def _candidates(d: int, warps: tuple, slopes: Bent | None) -> list[Candidate]:
+def _candidates(d: int, warps: tuple, slopes: Bent | None, start: Hills | None = None) -> list[Candidate]:
     """Simple ones first."""
 
     def bare(warp):
@@ -186,7 +190,8 @@ def _candidates(d: int, warps: tuple, slopes: Bent | None) -> list[Candidate]:
         if d > FEW or len(x) < 4 * (d + 2):
             return None
         warp = by_moments(x, w)
-        found = fit(Sample(warp.inverse(x), w / w.sum(), j), rng, MOST_HILLS, dof)
+        known = None if start is None or dof != start.dof else inside(warp, start)
+        found = fit(Sample(warp.inverse(x), w / w.sum(), j), rng, MOST_HILLS, dof, known)
         return warp, Reference(found.widened(1.1), PRIOR_SHARE)
 
     def heavy(x, w, j, rng):
