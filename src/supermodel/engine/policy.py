@@ -89,6 +89,7 @@ ROUGH_STEP, ROUGH_TURNS = 1 / 16, 0.2  # widths of the prior, and the share of p
 RACE_LAP, RACE_GENERATIONS = 3, 8  # steps of a race after which half of the climbs go on; children of each in what is held
 RACE_STEPS = 12  # evaluations, with gradient, that a start costs in a race
 RACE_SHARE = 0.25  # of the patience that a race may cost: two replicates, their levels, and a further one have to fit
+SCAN, SCAN_SHARE = 4, 0.02  # times the prior draws of a replicate, and a part of the patience, that are looked at for what stands out
 RACE_LAST = 16  # of so many starts, one climbs to the end
 DOF = 5.0  # of Student hills: tails heavier than most posteriors', yet 90% as efficient as Gaussian ones for these
 

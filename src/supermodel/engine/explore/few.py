@@ -24,7 +24,7 @@ from supermodel.engine.explore.cloud import Cloud, Prior, Warped, effective_size
 from supermodel.engine.explore.paths import by_level, is_floor, off_the_floor, polish
 from supermodel.engine.explore.pilot import Fit, Look, Pilot, fitted_reference
 from supermodel.engine.explore.quadratic import by_quadratic, coefficients, fitted_quadratic
-from supermodel.engine.explore.race import race, rough, stratified
+from supermodel.engine.explore.race import race, rough, seems_concave, standing_out, stratified
 from supermodel.engine.explore.scout import Scout
 from supermodel.engine.explore.walks import follow
 from supermodel.engine.meter import Enough, Meter
@@ -39,6 +39,8 @@ from supermodel.engine.policy import (
     MOST_MODES,
     RACE_SHARE,
     RACE_STEPS,
+    SCAN,
+    SCAN_SHARE,
     SMOOTH,
     SMOOTH_BENT,
     UNSEEN,
@@ -209,27 +211,36 @@ class Explorer:
         self._note("replicate" if k < 2 else f"replicate × {size}", cloud, since)
 
     def _found(self, cloud: Cloud, size: int, rng: np.random.Generator) -> list[Mode]:
-        """Modes by climbs from draws of the prior; of thousands, in a race, unless the first ones all end at one top."""
+        """Modes by climbs from draws of the prior: from the highest, from any, and from those that the modes found so do not
+        explain; and from thousands, in a race, where ln J is not concave.
+        """
         if is_floor(cloud) or not self.effort.race:
             return []
         climber = Climber(self.joint, self.meter, *scale_of(cloud))
+        cloud.grow(
+            Prior(self.joint), int(min(SCAN * size * self.effort.first_black, SCAN_SHARE * self._patience())), rng
+        )
         rows = summits(cloud.x, cloud.log_joint, self.effort.climbs)
         possible = np.flatnonzero(np.isfinite(cloud.log_joint))
         others = rng.choice(possible, min(self.effort.climbs, len(possible)), replace=False)
-        tops = climber.climb(cloud.x[np.concatenate([rows, others])])
-        modes, visits = distinct(climber, tops, MOST_MODES)
-        if modes and visits[0] == sum(np.isfinite(value) for _, value in tops):
+        modes, _ = distinct(climber, climber.climb(cloud.x[np.concatenate([rows, others])]), MOST_MODES)
+        odd = standing_out(self.joint, cloud.x, cloud.log_likelihood, self.effort.climbs)
+        modes, _ = distinct(climber, climber.climb(cloud.x[odd]), MOST_MODES, modes)
+        first = np.concatenate([odd, others, rng.choice(possible, min(self.effort.first_black, len(possible)), replace=False)])
+        if len(modes) == 1 and seems_concave(self.joint, self.meter, cloud.x[first], cloud.log_joint[first], rng):
             return modes
         # About ten steps of each, by differences d + 1 calls a step; a part of the patience.
         each = RACE_STEPS * (1 if self.joint.is_traceable else self.joint.dimension + 1)
         n = int(min(size * self.effort.race, RACE_SHARE * self._patience() / each))
         if n < BATCH:
             return modes
-        held = rough(self.joint, self.meter, cloud.x[cloud.is_prior][:BATCH], climber.scale)
+        held = rough(self.joint, self.meter, cloud.x[:BATCH], climber.scale)
         axes = np.flatnonzero(held) if held.any() else np.arange(self.joint.dimension)
-        x = stratified(self.joint, n, axes, rng)
+        x = stratified(self.joint, n // 2, axes, rng)
+        odd = standing_out(self.joint, cloud.x, cloud.log_likelihood, n - len(x))
+        starts = np.concatenate([x, cloud.x[odd]])
         cloud.add(Prior(self.joint), x, cloud.evaluate(x))
-        return distinct(climber, race(climber, x, held, rng), MOST_MODES, modes)[0]
+        return distinct(climber, race(climber, starts, held, rng), MOST_MODES, modes)[0]
 
     # -- where calls are dear -------------------------------------------------------------------------------------
 

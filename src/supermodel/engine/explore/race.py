@@ -32,6 +32,22 @@ def rough(joint: Joint, meter: Meter, x: np.ndarray, scale: np.ndarray) -> np.nd
     return share > ROUGH_TURNS
 
 
+def seems_concave(joint: Joint, meter: Meter, x: np.ndarray, log_joint: np.ndarray, rng: np.random.Generator) -> bool:
+    r"""Whether no pair of draws contradicts a concave ln J: $\ln J(\frac12 (x + y)) \ge \frac12 (\ln J(x) + \ln J(y))$."""
+    other = rng.permutation(len(x))
+    for rows in np.array_split(np.arange(len(x)), max(len(x) // BATCH, 1)):
+        pairs = rows[np.isfinite(log_joint[rows]) & np.isfinite(log_joint[other[rows]])]
+        middle = 0.5 * (x[pairs] + x[other[pairs]])
+        ends = 0.5 * (log_joint[pairs] + log_joint[other[pairs]])
+        there = meter.likelihood(joint, middle) + joint.space.log_prior_at(middle)
+        if not np.all(there >= ends - ROUNDING * np.abs(ends)):
+            return False
+    return True
+
+
+ROUNDING = 1e-9  # of ln J
+
+
 def stratified(joint: Joint, n: int, axes: np.ndarray, rng: np.random.Generator) -> np.ndarray:
     """About `n` prior draws that are spread evenly along some axes: from each of n cells of equal probability, one.
 
@@ -45,6 +61,35 @@ def stratified(joint: Joint, n: int, axes: np.ndarray, rng: np.random.Generator)
     return cells[np.arange(len(cells)), rng.integers(STRATUM, size=len(cells))]
 
 
+def standing_out(joint: Joint, x: np.ndarray, log_likelihood: np.ndarray, most: int) -> np.ndarray:
+    r"""Rows of the draws whose ln L a quadratic through all of them explains least, beside draws for which it is as high.
+
+    The quadratic is of the user's parameters, in which a normal likelihood is one. In the basin of a narrow mode ln L is far
+    above that of its wide neighbour, however low it stands.
+    """
+    seen = np.flatnonzero(np.isfinite(log_likelihood))
+    height, n = log_likelihood[seen], len(seen)
+    y = np.concatenate([np.reshape(part, (n, -1)) for part in joint.space.values_at(x[seen]).values()], axis=1)
+    y = (y - y.mean(axis=0)) / np.maximum(y.std(axis=0), 1e-300)
+    i, k = np.triu_indices(y.shape[1])
+    terms = np.concatenate([np.ones((n, 1)), y, y[:, i] * y[:, k]], axis=1)
+    if n < 2 * max(terms.shape[1], BESIDE):
+        return seen[:0]
+    fitted = height >= np.quantile(height, 1 - KEPT)
+    for _ in range(TRIMS):  # without those that it does not explain
+        expected = terms @ np.linalg.lstsq(terms[fitted], height[fitted], rcond=None)[0]
+        off = np.abs(height - expected)
+        fitted = off <= np.quantile(off, KEPT)
+    order, left = np.argsort(-expected, kind="stable"), height - expected
+    first = np.clip(np.arange(n) - BESIDE, 0, n - 2 * BESIDE - 1)
+    beside = left[order][first[:, None] + np.arange(2 * BESIDE + 1)]
+    low, middle, high = np.quantile(beside, [0.25, 0.5, 0.75], axis=1)
+    above = (left[order] - middle) / np.maximum(high - low, 1e-9)
+    return seen[order[np.argsort(-above, kind="stable")[:most]]]
+
+
+KEPT, TRIMS = 0.9, 3  # of the draws, that the quadratic is fitted to, and how often
+BESIDE = 12  # draws on either side with which a draw is compared
 STRATUM = 8  # draws of the prior that stand for a cell, one of which is taken
 
 
