@@ -17,6 +17,7 @@ from supermodel.embedding.reference import Hills, Reference
 from supermodel.embedding.warp import Bent, Conditional, NormalGiven, Warp
 from supermodel.engine.edge import Block, Edge
 from supermodel.engine.explore import Look, Pilot
+from supermodel.engine.explore.capture import Capture
 from supermodel.engine.kernels import KERNELS, State, Tuning
 from supermodel.engine.network import joined
 from supermodel.engine.policy import BOLD, CHAINS
@@ -91,6 +92,8 @@ def _pilot_attributes(p: Pilot) -> dict[str, Any]:
         "step": float(p.step),
         "acceptance": float(p.acceptance),
         "is_concave": bool(p.is_concave),
+        "capture": list(p.capture),
+        "doubt": float(p.doubt),
         "roughness": list(p.roughness),
     }
 
@@ -108,7 +111,8 @@ def _restored_pilot(joint: Joint, g: dict[str, np.ndarray], row: dict[str, Any])
     looks = [Look(str(name), float(value), float(error), int(n)) for name, value, error, n in row["looks"]]
     return Pilot(
         joint, warp, reference, g["points"], g["log_joint"], float(row["spread"]), looks, bool(row["is_agreed"]),
-        float(row["step"]), float(row["acceptance"]), bool(row.get("is_concave", False)), Roughness.of(row.get("roughness", ())),
+        float(row["step"]), float(row["acceptance"]), bool(row.get("is_concave", False)), Capture(*row.get("capture", ())),
+        float(row.get("doubt", 0.0)), Roughness.of(row.get("roughness", ())),
     )  # fmt: skip
 
 

@@ -77,7 +77,8 @@ ENOUGH = 120  # effective draws that a look must rest on
 MOST_HILLS = 32  # of a reference
 FITTED = 4000  # draws that a reference is fitted to: more take seconds and change nothing
 FLOOR = 5  # times the prior draws of a first look that are spent where most of them tie: nothing else finds what rises there
-UNSEEN = 0.02  # share of the evidence that no replicate may have found, by capture and recapture, before a further one is run
+MISSED = 0.06  # chance that a mode was missed by all replicates, above which a further one is run: two that agree leave 0.03
+MISSED_MASS = 0.7  # nats: what is missed then is taken to be as much as what was found
 CAPTURED = 0.5  # of an island's evidence that a replicate must give by itself to have found it
 CAPTURE_PRIOR = (
     2.0,
@@ -90,6 +91,7 @@ RACE_LAP, RACE_GENERATIONS = 3, 8  # steps of a race after which half of the cli
 RACE_STEPS = 12  # evaluations, with gradient, that a start costs in a race
 RACE_SHARE = 0.25  # of the patience that a race may cost: two replicates, their levels, and a further one have to fit
 SCAN, SCAN_SHARE = 4, 0.02  # times the prior draws of a replicate, and a part of the patience, that are looked at for what stands out
+CALM = 8  # times fewer climbs race where no coordinate is rough, and the first climbs and what stood out led to one top
 RACE_LAST = 16  # of so many starts, one climbs to the end
 DOF = 5.0  # of Student hills: tails heavier than most posteriors', yet 90% as efficient as Gaussian ones for these
 

@@ -481,6 +481,7 @@ class Run:
         variances = np.array([0.0 if r is None else min(r.error, UNKNOWN) ** 2 for r in used])
         sampled = (table * variances) @ table.T
         floor = covariance([self.pilots[i].roughness for i in order])
+        floor += np.diag([self.pilots[i].doubt ** 2 for i in order])
         return Evidences(tuple(self.models), table @ np.nan_to_num(values), sampled + floor, True)
 
     def _rough(self) -> Evidences:

@@ -59,7 +59,8 @@ class Pilot:
     step: float = 0.0  # of Hamiltonian chains, where there were any
     acceptance: float = 1.0  # of independent draws from the reference by a chain in the posterior
     is_concave: bool = False  # whether no slopes contradict a concave ln J: one mode, and no funnel to go down
-    capture: Capture = Capture.none()  # what replicates have found in common
+    capture: Capture = Capture()  # what replicates have found in common
+    doubt: float = 0.0  # nats: the part of its error that replicates which do not agree leave
     roughness: Roughness = Roughness()  # below which no error of its evidence can be believed
 
     @property
