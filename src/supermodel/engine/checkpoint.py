@@ -93,6 +93,7 @@ def _pilot_attributes(p: Pilot) -> dict[str, Any]:
         "acceptance": float(p.acceptance),
         "is_concave": bool(p.is_concave),
         "capture": list(p.capture),
+        "vouched": [float(p.log_evidence), float(p.vouched)] if np.isfinite(p.vouched) else [],
         "doubt": float(p.doubt),
         "roughness": list(p.roughness),
     }
@@ -112,7 +113,7 @@ def _restored_pilot(joint: Joint, g: dict[str, np.ndarray], row: dict[str, Any])
     return Pilot(
         joint, warp, reference, g["points"], g["log_joint"], float(row["spread"]), looks, bool(row["is_agreed"]),
         float(row["step"]), float(row["acceptance"]), bool(row.get("is_concave", False)), Capture(*row.get("capture", ())),
-        float(row.get("doubt", 0.0)), Roughness.of(row.get("roughness", ())),
+        *(row.get("vouched") or (np.nan, np.inf)), float(row.get("doubt", 0.0)), Roughness.of(row.get("roughness", ())),
     )  # fmt: skip
 
 

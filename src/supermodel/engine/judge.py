@@ -54,7 +54,7 @@ def judge(run: Run, posteriors: Mapping[str, ModelPosterior] | None = None) -> V
     heavy = {
         name
         for arm in run.arms
-        if arm.report is not None and arm.report.surely_heavy > HEAVY and not run.is_concave(arm)
+        if arm.report is not None and arm.report.surely_heavy > HEAVY and not run.is_concave(arm) and not run.is_vouched(arm)
         for name in arm.edge.pair.names
     }
     found += agreement(posteriors or {}, run.goals, heavy)
@@ -68,6 +68,8 @@ def _is_eased(run: Run, arm: Arm, code: str) -> bool:
     An edge that serves the absolute evidences only cannot spoil a Bayes factor, unless it tells of a model whose posterior was not
     found: every edge of that model stands on the same exploration. Where ln J is concave there is nothing else to find.
     """
+    if run.is_vouched(arm):
+        return True
     if run.is_concave(arm):
         return code in FAR or not run.matters(arm)
     return not run.matters(arm) and code not in SPOILS

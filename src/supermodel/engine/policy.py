@@ -72,6 +72,7 @@ AGREE_ERRORS, AGREE_NATS = (
 )  # two looks agree within this many errors plus this many nats (adaptive weights are
 # biased low by about a tenth of a nat in ten dimensions)
 VAGUE = 1.0  # nats of error from which a look vouches for nothing
+VOUCHED = 3.0  # errors within which replicates and a ladder in trouble agree
 DISAGREE_ERRORS = 6.0  # the answer is not to be used where every look is further from it than this
 ENOUGH = 120  # effective draws that a look must rest on
 MOST_HILLS = 32  # of a reference
@@ -89,7 +90,7 @@ ROUGH_STEP, ROUGH_TURNS = 1 / 16, 0.2  # widths of the prior, and the share of p
 # gets anywhere along a coordinate: 0.3 and more of periods, places and steps, 0.1 and less of all else in the sky
 RACE_LAP, RACE_GENERATIONS = 3, 8  # steps of a race after which half of the climbs go on; children of each in what is held
 RACE_STEPS = 12  # evaluations, with gradient, that a start costs in a race
-RACE_SHARE = 0.25  # of the patience that a race may cost: two replicates, their levels, and a further one have to fit
+RACE_SHARE = 0.15  # of the patience that a race may cost: two replicates, their levels, and a further one have to fit
 SCAN, SCAN_SHARE = 4, 0.02  # times the prior draws of a replicate, and a part of the patience, that are looked at for what stands out
 CALM = 8  # times fewer climbs race where no coordinate is rough, and the first climbs and what stood out led to one top
 RACE_LAST = 16  # of so many starts, one climbs to the end
@@ -140,7 +141,7 @@ EFFORTS = {
         Effort("quick", 128, 256, 100, 0, 6, 0, 0, 1, 20_000, True),
         Effort("thrifty", 256, 500, 150, 80, 8, 500, 0, 1, 20_000, True),
         Effort("auto", 512, 2000, 500, 80, 12, 1000, 1000, 4, 100_000),
-        Effort("patient", 512, 2000, 500, 80, 12, 1000, 4000, 5, 1_000_000),
+        Effort("patient", 512, 2000, 500, 80, 12, 1000, 4096, 5, 2_000_000),
         Effort("thorough", 4096, 10000, 2000, 600, 48, 1000, 16_000, 6, 2_000_000),
     )
 }
