@@ -42,7 +42,7 @@ def judge(run: Run, posteriors: Mapping[str, ModelPosterior] | None = None) -> V
         why = ENDINGS.get(run.ended, "an interruption")
         sentence = f"the run ended by {why} before the models could be weighed: what it shows is a rough look."
         code = "interrupted" if run.ended == "interrupted" else "target_not_reached"
-        return worst([("fail", Reason(code, sentence)), *unkept(run)])
+        return worst([("fail", Reason(code, sentence)), *unused(run.unread, run.models), *unkept(run)])
     found: list[Finding] = []
     for arm in run.arms:
         if arm.report is None:
@@ -59,6 +59,7 @@ def judge(run: Run, posteriors: Mapping[str, ModelPosterior] | None = None) -> V
     }
     found += agreement(posteriors or {}, run.goals, heavy)
     found += rejections({joint.name: joint.rejected for joint, _ in run.probes}, run.evaluations)
+    found += unused(run.unread, run.models)
     return worst(found + ending(run.ended, run.evidences(), run.goals) + unkept(run))
 
 
@@ -211,6 +212,24 @@ def rejections(counts: Mapping[str, int], evaluations: int) -> list[Finding]:
         for name, n in counts.items()
         if n
     ]
+
+
+UNUSED = (
+    "ln L of {!r} does not depend on {}: the data say nothing of it, and it cannot move ln B. If that is not meant, a name is "
+    "misspelt, in the prior or in the likelihood."
+)
+
+
+def unused(found: Mapping[str, Collection[str]], models: Mapping[str, Any]) -> list[Finding]:
+    """What is to be said of parameters that a likelihood does not read: most of all where they are what sets two models apart."""
+    told: list[Finding] = []
+    for name, parameters in found.items():
+        sets_apart = any(p not in other.priors for p in parameters for other in models.values())
+        listed = " and ".join(repr(p) for p in parameters)
+        if parameters:
+            sentence = UNUSED.format(name, listed)
+            told.append(("caution" if sets_apart else "ok", Reason("unused_parameter", sentence)))
+    return told
 
 
 def ending(ended: str, evidences: Evidences, goals: Goals) -> list[Finding]:

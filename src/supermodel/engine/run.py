@@ -50,7 +50,7 @@ from supermodel.engine.policy import (
     WORTH,
     Effort,
 )  # fmt: skip
-from supermodel.engine.probe import pace, probe
+from supermodel.engine.probe import pace, probe, unread_of
 from supermodel.engine.roughness import covariance, roughness
 from supermodel.engine.rungs import Gap, learnt, place
 from supermodel.estimation.estimate import UNKNOWN, Estimate, Evidences
@@ -122,6 +122,7 @@ class Run:
     probes: list[tuple[Joint, Known]] = field(default_factory=list)  # in the order in which models are taken
     pilots: list[Pilot] = field(default_factory=list)
     arms: list[Arm] = field(default_factory=list)
+    unread: dict[str, tuple[str, ...]] = field(default_factory=dict)  # parameters that ln L of a model does not depend on
     pace: float = 0.0  # seconds a call of the slowest model, known after the first ones
     is_thrifty: bool = False  # whether calls are spared, by wish, by the clock or by a limit
     ended: str = ""  # why the run ended: "target", "decided", "max_evaluations", ...
@@ -168,6 +169,7 @@ class Run:
     def _prepare(self) -> None:
         if not self.probes:
             self.probes = probe(self.models, self.data, self.seed, self.meter)
+            self.unread = unread_of(self.probes, self.meter)
             self.pace = pace(self.probes)  # once, and kept: the clock must not change its mind when a run is resumed
             self._keep()
         effort = self._effort()
