@@ -47,7 +47,16 @@ def chosen(p):
         (lambda p: stats.norm.logpdf(Y, float(p["level"]), np.exp(float(p["spare"]))).sum(), set()),
         (lambda p: stats.norm.logpdf(Y, float(p["level"]) if p["spare"] > 1.5 else 0.0).sum(), set()),
     ],
-    ids=["traced", "hardly", "jit", "loop", "where", "black box", "black box that reads", "black box that rarely reads"],
+    ids=[
+        "traced",
+        "hardly",
+        "jit",
+        "loop",
+        "where",
+        "black box",
+        "black box that reads",
+        "black box that rarely reads",
+    ],
 )
 def test_unread_parameters_are_found_and_only_they(log_likelihood, expected):
     assert found(sm.Model({"level": NORMAL, "spare": NORMAL}, log_likelihood)) == expected

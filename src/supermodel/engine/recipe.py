@@ -184,7 +184,9 @@ class Recipe:
         joints = self.supermodel.joints
         points = [joint.space.sample_prior(np.random.default_rng(self.seed), TRIED) for joint in joints]
         # Of traced models only: the paper's recipe has no calls to spare.
-        found += unused({j.name: unread(j, x, np.zeros(len(x))) for j, x in zip(joints, points, strict=True)}, self.models)
+        found += unused(
+            {j.name: unread(j, x, np.zeros(len(x))) for j, x in zip(joints, points, strict=True)}, self.models
+        )
         return worst(found + ending(self.ended, evidences, self.goals) + unkept(self))
 
     def record(self) -> ChainRecord:

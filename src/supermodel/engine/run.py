@@ -122,7 +122,9 @@ class Run:
     probes: list[tuple[Joint, Known]] = field(default_factory=list)  # in the order in which models are taken
     pilots: list[Pilot] = field(default_factory=list)
     arms: list[Arm] = field(default_factory=list)
-    unread: dict[str, tuple[str, ...]] = field(default_factory=dict)  # parameters that ln L of a model does not depend on
+    unread: dict[str, tuple[str, ...]] = field(
+        default_factory=dict
+    )  # parameters that ln L of a model does not depend on
     pace: float = 0.0  # seconds a call of the slowest model, known after the first ones
     is_thrifty: bool = False  # whether calls are spared, by wish, by the clock or by a limit
     ended: str = ""  # why the run ended: "target", "decided", "max_evaluations", ...

@@ -43,9 +43,9 @@ def _of_program(joint: Joint, names: Sequence[str]) -> tuple[str, ...]:
 
     shapes = jax.eval_shape(joint.space.constrain, jax.ShapeDtypeStruct((joint.dimension,), float))
     given = [shapes[name] for name in names]
-    program = jax.make_jaxpr(
-        lambda *each: joint.model.log_likelihood(dict(zip(names, each, strict=True)), joint.data)
-    )(*given).jaxpr
+    program = jax.make_jaxpr(lambda *each: joint.model.log_likelihood(dict(zip(names, each, strict=True)), joint.data))(
+        *given
+    ).jaxpr
     return tuple(name for name, used in zip(names, _used(program, [True]), strict=True) if not used)
 
 
@@ -60,11 +60,15 @@ def _used(program: Any, wanted: Sequence[bool]) -> list[bool]:
         out = [variable in live for variable in line.outvars]
         if any(out):
             is_call = line.primitive.name in CALLS
-            live |= variables(line.invars, _used(line.params["jaxpr"].jaxpr, out) if is_call else [True] * len(line.invars))
+            live |= variables(
+                line.invars, _used(line.params["jaxpr"].jaxpr, out) if is_call else [True] * len(line.invars)
+            )
     return [variable in live for variable in program.invars]
 
 
-def _of_black_box(joint: Joint, names: Sequence[str], points: np.ndarray, values: np.ndarray, ask: Ask) -> tuple[str, ...]:
+def _of_black_box(
+    joint: Joint, names: Sequence[str], points: np.ndarray, values: np.ndarray, ask: Ask
+) -> tuple[str, ...]:
     """Those whose other values, at the highest prior draws, leave ln L to rounding what it was."""
     order = [int(i) for i in np.argsort(-values, kind="stable") if np.isfinite(values[i])]
     if not order or len(points) < 2:

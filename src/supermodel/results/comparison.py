@@ -20,6 +20,7 @@ from supermodel.results import export
 from supermodel.results.averaging import Averaged, Predictions, averaged, predictions
 from supermodel.results.drivers import Drivers, Split, drivers, split
 from supermodel.results.fingerprint import fingerprint, versions
+from supermodel.results.held import fingerprint_of_data
 from supermodel.results.odds import probabilities, probability_errors
 from supermodel.results.paths import paths
 from supermodel.results.posterior import ModelPosterior
@@ -76,9 +77,8 @@ class Comparison:
                 found = [getattr(model, what, {}) for model in [*self.models.values()][::-1]]
                 object.__setattr__(self, what, {name: text for each in found for name, text in each.items()})
         if not self.fingerprints:
-            object.__setattr__(
-                self, "fingerprints", {"data": fingerprint(self.data), "priors": fingerprint(self.priors)}
-            )
+            data = fingerprint_of_data(self.data, (self.models or {}).values())
+            object.__setattr__(self, "fingerprints", {"data": data, "priors": fingerprint(self.priors)})
 
     # -- the numbers ----------------------------------------------------------------------------------------------
 

@@ -163,9 +163,7 @@ def _logarithm(name: str, values: np.ndarray) -> Finding:
     told = f"between {low:.3g} and {high:.3g} at {len(seen)} prior draws"
     if low < 0 or high > 1 or low == high:
         return Finding(question, True, told)
-    advice = (
-        "as densities are and their logarithms hardly ever. Return ln L, the sum of the log densities of the data, not L"
-    )
+    advice = "as densities are and their logarithms hardly ever. Return ln L, the sum of the log densities of the data, not L"
     return Finding(question, False if np.median(seen) < TINY * high else None, f"{told}, {advice}")
 
 

@@ -98,6 +98,19 @@ class _Likelihood:
         with jax.ensure_compile_time_eval():  # asked for within a trace, its constants must outlive it
             return _jax(self.plain.continuous_value_vars, self.plain.logp(vars=self.plain.observed_RVs, sum=False))
 
+    def held_data(self) -> list[np.ndarray]:
+        """The arrays that the model was written with: covariates and other constants of its graph, and what was observed."""
+        from pytensor.graph.traversal import graph_inputs
+
+        values = [self.plain.rvs_to_values[v] for v in self.plain.observed_RVs]
+        leaves = [*graph_inputs([*self.plain.observed_RVs, *values])]
+        found = [
+            v.data if hasattr(v, "data") else v.get_value()
+            for v in leaves
+            if hasattr(v, "data") or hasattr(v, "get_value")
+        ]
+        return [array for each in found if getattr(array := np.asarray(each), "ndim", 0) and array.dtype.kind in "biuf"]
+
     def __call__(self, values: Mapping[str, Any], data: Any = None) -> Any:
         return self.function(*self._arguments(values))[0]
 
