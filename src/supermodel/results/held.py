@@ -93,7 +93,7 @@ def _parts(value: Any) -> list[Any]:
     if _library(type(value)) in LIBRARIES:
         return []
     slots = [getattr(value, name, None) for name in getattr(type(value), "__slots__", ()) if isinstance(name, str)]
-    return [*getattr(value, "__dict__", {}).values(), *slots, getattr(type(value), "__call__", None)]
+    return [*getattr(value, "__dict__", {}).values(), *slots, *(f for f in [vars(type(value)).get("__call__")] if f)]
 
 
 def _library(thing: Any) -> str:
