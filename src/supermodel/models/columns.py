@@ -217,8 +217,8 @@ def _text_told(name: str, values: Any, where: Place, table: Table | None) -> str
     place = f"row {where.row} (counted from 0)" if table is None else table.where(where.row)
     beside = f", where {where.numbers} of {len(values)} rows are numbers" if where.numbers else ""
     return (
-        f"column {name!r} holds a text: {where.value!r} in {place}{beside}. A likelihood cannot reckon with it. Write numbers; a value "
-        'that is missing is NaN (pandas.to_numeric(column, errors="coerce") makes it so), and missing="drop" drops its row.'
+        f"column {name!r} holds a text: {where.value!r} in {place}{beside}. A likelihood cannot reckon with it. Write numbers; a "
+        'value that is missing is NaN (pandas.to_numeric(column, errors="coerce") makes it so), and missing="drop" drops its row.'
     )
 
 
