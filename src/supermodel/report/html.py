@@ -115,7 +115,7 @@ def sections(result: Comparison, scale: Any) -> list[Section]:
         section(
             "Prior sensitivity",
             "ln B if a prior were wider or narrower, by reweighting the draws: no likelihood was called. Shaded where "
-            "the weights fail.",
+            "the weights fail: to know more there, run with that prior.",
             [],
             _sensitivity_plots(result, scale),
         ),

@@ -10,6 +10,7 @@ import numpy as np
 
 from supermodel.errors import SupermodelError
 from supermodel.report import plots
+from supermodel.report.scales import SCALES
 from supermodel.report.style import RC
 from supermodel.report.text import told
 
@@ -21,6 +22,11 @@ def overview(result: Comparison, scale: Any = "trotta") -> np.ndarray:
     """The first four of `wanted` that this result can draw; (2, 2) Axes."""
     import matplotlib.pyplot as plt
 
+    if isinstance(scale, str) and scale not in SCALES and hasattr(plots, scale):
+        raise SupermodelError(
+            f"plot() draws four pictures together, and what it takes is a scale of words ({', '.join(SCALES)}). {scale!r} "
+            f"alone: `from supermodel.report import plots`, then `plots.{scale}(result)`."
+        )
     with plt.rc_context(RC):
         figure, axes = plt.subplots(2, 2, figsize=(11.5, 7.4))
         number, meaning, _ = told(result, scale)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from supermodel.report.numbers import as_ratio, duration, mean_and_sd, probability, shown, thousands
+from supermodel.report.numbers import as_ratio, duration, equals, mean_and_sd, shown, thousands
 from supermodel.report.tables import Cells, scalar_values, scalars, weighted_quantiles
 from supermodel.verdict.verdict import WORDS
 
@@ -50,8 +50,8 @@ def odds_sentence(result: Comparison, first: str, second: str) -> str:
     """`B = 152; P(free | data) = 0.9935 at equal prior odds`."""
     estimate = result.log_bayes_factor(first, second)
     best = max(result.probabilities, key=lambda name: result.probabilities[name])
-    share = probability(result.probabilities[best])
-    return f"B = {as_ratio(estimate.value)}, P({best} | data) = {share} at {odds_words(result)}"
+    share = equals(result.probabilities[best])
+    return f"B = {as_ratio(estimate.value)}, P({best} | data) {share} at {odds_words(result)}"
 
 
 def odds_words(result: Comparison) -> str:

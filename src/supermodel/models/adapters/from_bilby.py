@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import math
+import sys
 from collections.abc import Iterator, Mapping
 from typing import Any
 
@@ -95,8 +96,7 @@ def _quietly() -> Iterator[None]:
 
     It is bilby's own switch, and one that the user has set to refuse such likelihoods stays as it is.
     """
-    import bilby.core.likelihood as home
-
+    home: Any = sys.modules.get("bilby.core.likelihood")  # loaded with any likelihood of bilby's
     loud = getattr(home, "PARAMETERS_AS_STATE", None) == "WARN"  # since bilby 2.7
     if loud:
         home.PARAMETERS_AS_STATE = "TRUE"
