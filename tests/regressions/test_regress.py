@@ -268,3 +268,16 @@ def test_bad_tests_are_a_sentence(case):
     call, words = BAD_TESTS[case]
     with pytest.raises(sm.SupermodelError, match=words):
         call()
+
+
+def test_the_words_are_those_of_the_scale_of_every_result_which_is_named():
+    from supermodel.report.scales import DEFAULT, SCALES
+
+    result = sm.ttest(np.array([0.4, 1.3, -0.2, 2.1, 0.9, 1.6, 0.3, 1.1, 0.8, 1.9]))
+    found = result.log_bayes_factor()
+    ours, jeffreys = SCALES[DEFAULT], SCALES["jeffreys"]
+    assert result.sentence().endswith(f"{ours.band(found)} evidence ({ours.name}).")
+    assert result.sentence("jeffreys").endswith(f"{jeffreys.band(found)} evidence (Jeffreys).")
+    assert ours.band(found) != jeffreys.band(found) and ours.name in str(result)
+    small = sm.ttest(np.array([0.4, -0.3, -0.2, 0.1]))
+    assert small.sentence().endswith(": inconclusive (Trotta).")

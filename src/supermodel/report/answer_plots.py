@@ -12,6 +12,7 @@ from supermodel.estimation.estimate import Estimate
 from supermodel.report.labels import set_labels
 from supermodel.report.numbers import shown
 from supermodel.report.record_plots import alpha
+from supermodel.report.scales import DEFAULT
 from supermodel.report.scales import scale as chosen_scale
 from supermodel.report.style import (
     ALARM,
@@ -39,13 +40,13 @@ if TYPE_CHECKING:
     from supermodel.trust.calibrate import Calibration
 
 
-def answer(result: Comparison, scale: Any = "trotta", ax: Axes | None = None) -> Axes:
+def answer(result: Comparison, scale: Any = DEFAULT, ax: Axes | None = None) -> Axes:
     """The first picture to look at: ln B on the bands of a scale, or of a single model the curve that ends in its ln Z."""
     return bayes_factors(result, scale, ax=ax) if len(result.names) > 1 else alpha(result, ax=ax)
 
 
 @plot(height=1.9)
-def bayes_factors(result: Comparison, scale: Any = "trotta", *, ax: Axes) -> Axes:
+def bayes_factors(result: Comparison, scale: Any = DEFAULT, *, ax: Axes) -> Axes:
     """ln B of the best model over each other one, on the bands of a scale; thick ± 1σ, thin ± 2σ."""
     words = chosen_scale(scale)
     best, others = result.best, [name for name in result.ranking if name != result.best]
@@ -139,7 +140,7 @@ NEAR = 0.045  # of the picture's height: names of bands that are nearer would co
 
 
 @plot()
-def sensitivity(found: Sensitivity, scale: Any = "trotta", *, ax: Axes) -> Axes:
+def sensitivity(found: Sensitivity, scale: Any = DEFAULT, *, ax: Axes) -> Axes:
     """ln B against the prior, bands of one and two errors; hatched where the weights cannot carry it."""
     if found.kind == "replace":
         return _replaced(found, ax)

@@ -17,6 +17,7 @@ from supermodel.report.methods import cite, methods
 from supermodel.report.numbers import duration, thousands
 from supermodel.report.overview import telling_parameters
 from supermodel.report.prediction_plots import axis_of
+from supermodel.report.scales import DEFAULT
 from supermodel.report.svg import svg
 from supermodel.report.tables import Cells, dressed, matrix_cells, parameter_cells, prior_cells, ranking_cells, scalars
 from supermodel.report.text import parameters, provenance, told
@@ -57,7 +58,7 @@ def rendered(**parts: Any) -> str:
     return environment.from_string(template).render(**parts)
 
 
-def page(result: Comparison, title: str | None = None, scale: Any = "trotta") -> str:
+def page(result: Comparison, title: str | None = None, scale: Any = DEFAULT) -> str:
     """The whole report as one HTML text."""
     headline, meaning, odds = told(result, scale)
     return rendered(

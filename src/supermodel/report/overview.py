@@ -10,7 +10,7 @@ import numpy as np
 
 from supermodel.errors import SupermodelError
 from supermodel.report import plots
-from supermodel.report.scales import SCALES
+from supermodel.report.scales import DEFAULT, SCALES
 from supermodel.report.style import RC
 from supermodel.report.text import told
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from supermodel.results.comparison import Comparison
 
 
-def overview(result: Comparison, scale: Any = "trotta") -> np.ndarray:
+def overview(result: Comparison, scale: Any = DEFAULT) -> np.ndarray:
     """The first four of `wanted` that this result can draw; (2, 2) Axes."""
     import matplotlib.pyplot as plt
 

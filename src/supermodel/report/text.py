@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import textwrap
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from supermodel.report.numbers import as_ratio, duration, equals, mean_and_sd, shown, thousands
+from supermodel.report.scales import DEFAULT
 from supermodel.report.tables import Cells, scalar_values, scalars, weighted_quantiles
 from supermodel.verdict.verdict import WORDS
 
@@ -29,7 +30,7 @@ def text(result: Comparison) -> str:
     return "\n\n".join([*parts, verdict(result), provenance(result)])
 
 
-def headline(result: Comparison, scale="trotta") -> str:
+def headline(result: Comparison, scale: Any = DEFAULT) -> str:
     """The number with both names, and what it means."""
     number, meaning, odds = told(result, scale)
     mark = "" if result.verdict.level == "ok" else f"   [{result.verdict.level.upper()}]"
@@ -37,7 +38,7 @@ def headline(result: Comparison, scale="trotta") -> str:
     return "\n".join([number + mark, *words, *([f"  {odds}"] if odds else [])])
 
 
-def told(result: Comparison, scale="trotta") -> tuple[str, str, str]:
+def told(result: Comparison, scale: Any = DEFAULT) -> tuple[str, str, str]:
     """The number, what it means, and B with the probability; empty where there is nothing to say, or it is not to be used."""
     if len(result.names) == 1:
         return f"ln Z({result.best}) = {shown(result.log_evidence(result.best))}", "", ""

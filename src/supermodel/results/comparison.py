@@ -15,7 +15,7 @@ import numpy as np
 from supermodel.errors import SupermodelError
 from supermodel.estimation.estimate import Estimate, Evidences
 from supermodel.report.labels import named
-from supermodel.report.scales import Scale
+from supermodel.report.scales import DEFAULT, Scale
 from supermodel.results import export
 from supermodel.results.averaging import Averaged, Predictions, averaged, predictions
 from supermodel.results.drivers import Drivers, Split, drivers, split
@@ -153,7 +153,7 @@ class Comparison:
         return bound_of(self, first, second, level)
 
     def interpret(
-        self, first: str | None = None, second: str | None = None, scale: str | Scale | Mapping[str, float] = "trotta"
+        self, first: str | None = None, second: str | None = None, scale: str | Scale | Mapping[str, float] = DEFAULT
     ) -> Interpretation:
         """ln B in words, with both names: a band of the scale only if the whole 2-sigma interval lies in it.
 
@@ -232,7 +232,7 @@ class Comparison:
 
         return snippet(self)
 
-    def report(self, path: str | os.PathLike[str], title: str | None = None, scale: Any = "trotta") -> Path:
+    def report(self, path: str | os.PathLike[str], title: str | None = None, scale: Any = DEFAULT) -> Path:
         """Write one self-contained HTML page (headline, verdict, tables, plots, priors, methods, citation); its path."""
         from supermodel.report.html import page
 
@@ -250,7 +250,7 @@ class Comparison:
         posteriors = {name: self.posteriors[name] for name in self.ranking}
         return summary(posteriors, self.priors, self.verdict.level, self.name_of)
 
-    def plot(self, scale: Any = "trotta") -> np.ndarray:
+    def plot(self, scale: Any = DEFAULT) -> np.ndarray:
         """Four pictures in one figure: ln B, data with fits, ln B against a prior, posteriors; returns the (2, 2) Axes.
 
         What this result cannot draw is replaced by the next in line. Each is in `supermodel.report.plots`, to be drawn alone.
