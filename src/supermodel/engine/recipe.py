@@ -21,7 +21,7 @@ from supermodel.embedding.warp import identity as no_warp
 from supermodel.engine.checkpoint import check_densities, identity, read
 from supermodel.engine.goals import Goals
 from supermodel.engine.interrupts import Interrupts
-from supermodel.engine.judge import agreement, ending, neighbours, rejections, unkept, unused
+from supermodel.engine.judge import agreement, ending, goes_on, neighbours, rejections, unkept, unused
 from supermodel.engine.meter import Meter
 from supermodel.engine.roughness import Roughness, covariance, roughness
 from supermodel.engine.whiten import by_moments
@@ -187,7 +187,7 @@ class Recipe:
         found += unused(
             {j.name: unread(j, x, np.zeros(len(x))) for j, x in zip(joints, points, strict=True)}, self.models
         )
-        return worst(found + ending(self.ended, evidences, self.goals) + unkept(self))
+        return worst(found + ending(self.ended, evidences, self.goals, goes_on(self)) + unkept(self))
 
     def record(self) -> ChainRecord:
         return ChainRecord.of(self.draws, self.report)

@@ -495,6 +495,6 @@ class Run:
         for name in self.models:
             looks = [look for look in by_name[name].looks if np.isfinite(look.log_evidence)] if name in by_name else []
             best = min(looks, key=lambda look: look.error, default=None)
-            values.append(0.0 if best is None else best.log_evidence)
+            values.append(np.nan if best is None else best.log_evidence)
             errors.append(UNKNOWN if best is None else min(best.error, UNKNOWN))
         return Evidences(tuple(self.models), np.array(values), np.diag(np.square(errors)), True)

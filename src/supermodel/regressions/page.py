@@ -14,6 +14,7 @@ from supermodel.report.html import rendered, section
 from supermodel.report.scales import DEFAULT
 from supermodel.report.text import WORDS
 from supermodel.results.fingerprint import versions
+from supermodel.verdict.next_steps import next_steps
 
 if TYPE_CHECKING:
     from supermodel.regressions.result import Regression
@@ -56,7 +57,8 @@ def page(result: Regression, scale: Any = DEFAULT) -> str:
     return rendered(
         title=f"{result.kind}: {result.formula}", headline=raised(result.sentence(scale)), meaning=raised(result.apa()),
         odds=" ".join(map(str, result.hypotheses)), level=result.verdict.level, verdict=WORDS[result.verdict.level],
-        reasons=result.verdict.reasons, sections=[s for s in built if s.tables or s.pictures],
+        reasons=result.verdict.reasons, steps=next_steps(result.verdict, result.names),
+        sections=[s for s in built if s.tables or s.pictures],
         methods=f"{result.method}. Priors: {result.priors}.", bibtex=CITE,
         facts=[("rows", str(result.n_rows)), ("dropped", str(result.n_dropped)), ("versions", made)],
     )  # fmt: skip

@@ -21,6 +21,7 @@ from supermodel.report.scales import DEFAULT
 from supermodel.report.svg import svg
 from supermodel.report.tables import Cells, dressed, matrix_cells, parameter_cells, prior_cells, ranking_cells, scalars
 from supermodel.report.text import parameters, provenance, told
+from supermodel.verdict.next_steps import next_steps
 from supermodel.verdict.verdict import WORDS
 
 if TYPE_CHECKING:
@@ -55,7 +56,7 @@ def rendered(**parts: Any) -> str:
     environment = jinja2.Environment(
         autoescape=True, undefined=jinja2.StrictUndefined, trim_blocks=True, lstrip_blocks=True
     )
-    return environment.from_string(template).render(**parts)
+    return environment.from_string(template).render(**{"steps": []} | parts)
 
 
 def page(result: Comparison, title: str | None = None, scale: Any = DEFAULT) -> str:
@@ -69,6 +70,7 @@ def page(result: Comparison, title: str | None = None, scale: Any = DEFAULT) -> 
         level=result.verdict.level,
         verdict=WORDS[result.verdict.level],
         reasons=result.verdict.reasons,
+        steps=next_steps(result.verdict, result.names),
         sections=sections(result, scale),
         methods=methods(result),
         bibtex=cite(result),

@@ -10,6 +10,7 @@ import numpy as np
 from supermodel.report.numbers import as_ratio, duration, equals, mean_and_sd, shown, thousands
 from supermodel.report.scales import DEFAULT
 from supermodel.report.tables import Cells, scalar_values, scalars, weighted_quantiles
+from supermodel.verdict.next_steps import next_steps
 from supermodel.verdict.verdict import WORDS
 
 if TYPE_CHECKING:
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
 
 WIDTH = 100
 MOST_PARAMETERS = 12
+NOTICED = 1.015  # R-hat that the table shows above the usual 1.01
 BLOCKS = " ▁▂▃▄▅▆▇█"
 
 
@@ -68,6 +70,10 @@ def verdict(result: Comparison) -> str:
     lines = [f"Verdict {WORDS[result.verdict.level]}"]
     for code, sentence in result.verdict.reasons:
         lines += textwrap.wrap(f"{code}: {sentence}", WIDTH, initial_indent="  · ", subsequent_indent="    ")
+    steps = next_steps(result.verdict, result.names)
+    lines += ["  What to do next, in this order:"] if steps else []
+    for i, step in enumerate(steps, 1):
+        lines += textwrap.wrap(step, WIDTH, initial_indent=f"  {i}. ", subsequent_indent="     ")
     return "\n".join(lines)
 
 
@@ -115,11 +121,15 @@ def parameters(result: Comparison) -> Cells | None:
 
 def few_draws(result: Comparison) -> list[str]:
     """What to do where the worst posterior is below the usual standard; ln B is judged by the verdict, not by this."""
-    short = [p.worst_ess for p in result.posteriors.values() if p.short]
+    short = [p for p in result.posteriors.values() if p.short]
     if not short:
         return []
+    few, rhat = min(p.worst_ess for p in short), max(p.worst_rhat for p in short)
+    chance = (
+        f" R-hat of so few is up to {rhat:.2f} by chance." if NOTICED < rhat and result.verdict.level == "ok" else ""
+    )
     return [
-        f"Posteriors of as few as {min(short):.0f} effective draws have rough quantiles: min_ess=400 asks for more."
+        f"Posteriors of as few as {few:.0f} effective draws have rough quantiles: min_ess=400 asks for more.{chance}"
     ]
 
 
