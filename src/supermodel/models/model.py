@@ -38,6 +38,7 @@ class Observed(NamedTuple):
     data: dict[str, np.ndarray]
     dims: dict[str, tuple[str, ...]]  # {parameter or observed variable: names of its axes}
     coords: dict[str, Any]
+    derived: Callable[[Mapping[str, Any]], dict[str, Any]] | None = None  # values to {deterministic site: its value}
 
 
 class Model:

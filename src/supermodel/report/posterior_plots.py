@@ -61,7 +61,7 @@ def averaged(
 ) -> Axes:
     """A parameter's posterior averaged over models (filled) beside each model's own; an arrow where it is fixed."""
     mix: Averaged = result.averaged(parameter, prior_odds, fixed)
-    owners = [n for n in result.names if parameter in result.posteriors[n].parameters]
+    owners = [n for n in result.names if n not in mix.spikes]
     spans: list[Any] = []
     for name in owners:
         post = result.posteriors[name]

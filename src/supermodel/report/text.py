@@ -9,7 +9,7 @@ import numpy as np
 
 from supermodel.report.numbers import as_ratio, duration, equals, mean_and_sd, shown, thousands
 from supermodel.report.scales import DEFAULT
-from supermodel.report.tables import Cells, scalar_values, scalars, weighted_quantiles
+from supermodel.report.tables import Cells, all_scalars, scalar_values, weighted_quantiles
 from supermodel.verdict.next_steps import next_steps
 from supermodel.verdict.verdict import WORDS
 
@@ -104,10 +104,11 @@ def parameters(result: Comparison) -> Cells | None:
         if name not in result.posteriors:
             continue
         posterior = result.posteriors[name]
-        for parameter, index in scalars(posterior):
+        for parameter, index in all_scalars(posterior):
             values = scalar_values(posterior, parameter, index)
             numbers = mean_and_sd(float(posterior.mean(parameter)[index]), float(posterior.sd(parameter)[index]))
-            prior = getattr(result.priors.get(name, {}).get(parameter), "description", "")
+            own = "" if parameter in posterior.parameters else "deterministic"
+            prior = getattr(result.priors.get(name, {}).get(parameter), "description", own)
             rows.append((result.name_of(parameter, index), name, numbers, *marginal(posterior, values), prior))
     if not rows:
         return None

@@ -17,7 +17,7 @@ from supermodel.estimation.estimate import Estimate, Evidences
 from supermodel.report.labels import named
 from supermodel.report.scales import DEFAULT, Scale
 from supermodel.results import export
-from supermodel.results.averaging import Averaged, Predictions, averaged, predictions
+from supermodel.results.averaging import Averaged, Predictions, averaged, predictions, with_derived
 from supermodel.results.drivers import Drivers, Split, drivers, split
 from supermodel.results.fingerprint import fingerprint, versions
 from supermodel.results.held import fingerprint_of_data
@@ -76,6 +76,8 @@ class Comparison:
             if not getattr(self, what) and self.models is not None:
                 found = [getattr(model, what, {}) for model in [*self.models.values()][::-1]]
                 object.__setattr__(self, what, {name: text for each in found for name, text in each.items()})
+        if self.models is not None:
+            object.__setattr__(self, "posteriors", with_derived(self.posteriors, self.models))
         if not self.fingerprints:
             data = fingerprint_of_data(self.data, (self.models or {}).values())
             object.__setattr__(self, "fingerprints", {"data": data, "priors": fingerprint(self.priors)})
