@@ -21,12 +21,6 @@ from supermodel.engine.run import Run
 OPTIONS = {"seed": 3, "target_error": 0.008, "explore": "quick", "progress": False}
 
 
-@pytest.fixture(autouse=True)
-def each_call_is_a_statement_of_its_own(monkeypatch):
-    """Of one script the call after an interrupt would be refused; here it stands for a script that is started again."""
-    monkeypatch.setattr(interrupts, "_statement", object)
-
-
 def ctrl_c(times=1):
     for _ in range(times):
         os.kill(os.getpid(), signal.SIGINT)
