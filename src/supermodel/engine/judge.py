@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from supermodel.embedding.reference import REFERENCE
 from supermodel.engine.explore import Look
 from supermodel.engine.goals import Goals
 from supermodel.engine.policy import AGREE_ERRORS, AGREE_NATS, DISAGREE_ERRORS, VAGUE
@@ -40,14 +41,18 @@ def judge(run: Run, posteriors: Mapping[str, ModelPosterior] | None = None) -> V
     """All findings on the edges, the looks at every model, its posterior, and on how the run ended."""
     if not run.is_weighed:
         why = ENDINGS.get(run.ended, "an interruption")
-        sentence = f"the run ended by {why} before the models could be weighed: what it shows is a rough look."
+        listed = ", ".join(map(repr, run.models))
+        sentence = (
+            f"the run ended by {why} before the models ({listed}) could be weighed: what it shows is a rough look."
+        )
         code = "interrupted" if run.ended == "interrupted" else "target_not_reached"
-        return worst([("fail", Reason(code, sentence)), *unkept(run)])
+        sentence += goes_on(run)
+        return worst([("fail", Reason(code, sentence)), *unused(run.unread, run.models), *unkept(run)])
     found: list[Finding] = []
     for arm in run.arms:
         if arm.report is None:
             continue
-        for level, reason in findings(arm.report, "between {!r} and {!r}: ".format(*arm.edge.pair.names)):
+        for level, reason in findings(arm.report, between(*arm.edge.pair.names)):
             found.append(("caution" if _is_eased(run, arm, reason.code) else level, reason))
     rough = {pilot.name: pilot.roughness for pilot in run.pilots}
     found += _looks(run) + neighbours(rough, run.evidences(), run.goals)
@@ -59,7 +64,14 @@ def judge(run: Run, posteriors: Mapping[str, ModelPosterior] | None = None) -> V
     }
     found += agreement(posteriors or {}, run.goals, heavy)
     found += rejections({joint.name: joint.rejected for joint, _ in run.probes}, run.evaluations)
-    return worst(found + ending(run.ended, run.evidences(), run.goals) + unkept(run))
+    found += unused(run.unread, run.models)
+    return worst(found + ending(run.ended, run.evidences(), run.goals, goes_on(run)) + unkept(run))
+
+
+def between(first: str, second: str) -> str:
+    """Where a finding comes from, in words of which a user knows each."""
+    other = "the reference (a density of known integral, fitted to it)" if second == REFERENCE else repr(second)
+    return f"between {first!r} and {other}: "
 
 
 def _is_eased(run: Run, arm: Arm, code: str) -> bool:
@@ -129,7 +141,7 @@ def _looks(run: Run) -> list[Finding]:
         final = evidences.log_evidence(pilot.name)
         rough = [look for look in pilot.looks if np.isfinite(look.log_evidence)]
         told = ", ".join(f"{look.log_evidence:.2f} ± {look.error:.2f} ({look.name})" for look in rough)
-        sentence = f"ln Z of {pilot.name!r} is {final.value:.2f} ± {final.error:.2f}; the looks at it gave {told}."
+        sentence = f"ln Z of {pilot.name!r} is {final.value:.2f} ± {final.error:.2f}; the looks at it (explorations) gave {told}."
         if pilot.capture.replicates > 1:
             found.append(("ok", Reason("replicates", REPLICATES.format(pilot.name, *pilot.capture))))
         if not pilot.is_agreed and pilot.capture.replicates > 1:
@@ -170,7 +182,7 @@ REPLICATES = (
     "{1} replicates explored {0!r}, each with random numbers of its own; the chance that all of them missed a mode is {2:.1%}."
 )
 DOUBT = " They do not agree; the error holds {:.2f} nats for that."
-ONE_LOOK = "the budget had room for one look at {!r} only: what it missed, no other could tell."
+ONE_LOOK = "the budget had room for one look (exploration) at {!r} only: what it missed, no other could tell."
 NO_LOOK = "the chains that explored {!r} from different starts did not meet: a part of its posterior may be missed."
 
 
@@ -223,7 +235,35 @@ def rejections(counts: Mapping[str, int], evaluations: int) -> list[Finding]:
     ]
 
 
-def ending(ended: str, evidences: Evidences, goals: Goals) -> list[Finding]:
+UNUSED = (
+    "ln L of {!r} does not depend on {}: the data say nothing of it, and it cannot move ln B. If that is not meant, a name is "
+    "misspelt, in the prior or in the likelihood."
+)
+
+
+def unused(found: Mapping[str, Collection[str]], models: Mapping[str, Any]) -> list[Finding]:
+    """What is to be said of parameters that a likelihood does not read: most of all where they are what sets two models apart."""
+    told: list[Finding] = []
+    for name, parameters in found.items():
+        sets_apart = any(p not in other.priors for p in parameters for other in models.values())
+        listed = " and ".join(repr(p) for p in parameters)
+        if parameters:
+            sentence = UNUSED.format(name, listed)
+            told.append(("caution" if sets_apart else "ok", Reason("unused_parameter", sentence)))
+    return told
+
+
+def goes_on(run: Any) -> str:
+    """How a run that was stopped goes on, if it can."""
+    if run.ended != "interrupted":
+        return ""
+    return RESUMED if run.keep is not None else " With `checkpoint` the same call would go on from here."
+
+
+RESUMED = " The same call, with the same checkpoint, goes on from here."
+
+
+def ending(ended: str, evidences: Evidences, goals: Goals, then: str = "") -> list[Finding]:
     """What is to be said of a run that ended before its goal."""
     if ended in ("target", "decided"):
         return []
@@ -235,4 +275,4 @@ def ending(ended: str, evidences: Evidences, goals: Goals) -> list[Finding]:
         return []
     why = ENDINGS.get(ended, "an interruption")
     sentence = f"the run ended by {why} at an error of {error:.3g}; the target was {goals.target_error:.3g}."
-    return [("caution", Reason(code, sentence))]
+    return [("caution", Reason(code, sentence + then))]
