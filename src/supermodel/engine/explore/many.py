@@ -254,6 +254,18 @@ def _with_particles(joint, seed, stream, meter: Meter, effort: Effort, looks=())
             break
         found.append(new)
         moves.append(each)
+        if k == 0 and not joint.is_traceable and effort.second and joint.dimension <= CURVED_UP_TO:
+            look = Look("tempered particles", new.log_evidence, np.inf, meter.evaluations - since)
+            since = meter.evaluations
+            rng = np.random.default_rng([seed, stream, 8])
+            laplace = nested_laplace(joint, meter, rng, new.x)
+            if laplace is not None and laplace.share > 0.02:
+                log_joint = new.log_likelihood + new.log_prior
+                left, mean = misfit(joint, laplace.warp, laplace.reference, new.x, np.ones(len(new.x)), log_joint)
+                if mean - laplace.log_evidence < MISSED:
+                    chains = Chains(new.x, log_joint, laplace.warp, 0.0, 1.0)
+                    return _of_laplace(joint, chains, laplace, [look, Look("nested Laplace", laplace.log_evidence, laplace.error + 0.1, meter.evaluations - since)], rng)
+            print("no laplace", laplace and laplace.share)
         lag = abs(new.log_evidence - found[-2].log_evidence) if k else 0.0
         told.append(
             Look("tempered particles", new.log_evidence, float(np.hypot(new.error, lag)), meter.evaluations - since)

@@ -25,7 +25,9 @@ from supermodel.engine.policy import ENOUGH, FITTED, PRIOR_SHARE
 from supermodel.models.joint import Joint
 
 STEP = 1e-4  # standard deviations, of the differences of gradients
-MOVE = 0.05  # standard deviations, of the differences of curvatures
+MOVE = 0.05  # standard deviations, of the differences of curvatures, and of those of values at most
+LOCAL = 0.1  # of the width that ln J has in a coordinate where it is: the differences of values at most
+APART = 1e-3  # correlation below which, at all probes, two coordinates of a black box are not coupled
 PROBES = 8  # points at which these are taken
 MOST_LEADERS = 3
 LEADS = 1.0  # |T|^2 of a coordinate that leads: a quarter of a nat
@@ -36,6 +38,7 @@ SPACING = {1: 0.5, 2: 1.0, 3: 1.5}  # of the lattice, in standard deviations of 
 STARTS = 8  # draws of the chains from which it grows
 DEEP, SHALLOW = 8.0, 5.0  # nats below the top at which the lattice ends, and at which it may where nodes are scarce
 MOST_NODES = 160
+DEAR_LATTICE = 0.5  # of the evaluations that are left, that it may take of a black box
 COARSER, TRIES = 2.0, 3  # the lattice where they were not enough; times
 LEAST_NODES = 5  # on fewer nothing rests
 MOST_BELLS = 64  # each has a matrix of its own
@@ -91,8 +94,11 @@ class Weighed(NamedTuple):
 # -- which coordinates lead --------------------------------------------------------------------------------------------
 
 
-def leaders(joint: Joint, meter: Meter, rng: np.random.Generator, x: np.ndarray, scale: np.ndarray) -> list[int]:
-    r"""Coordinates that the curvature of the others depends on: those without which third derivatives vanish, one after the other.
+def leaders(
+    joint: Joint, meter: Meter, rng: np.random.Generator, x: np.ndarray, scale: np.ndarray
+) -> tuple[list[int], np.ndarray]:
+    r"""Coordinates that the curvature of the others depends on: those without which third derivatives vanish, one after the other;
+    and which pairs of coordinates have second derivatives (d, d).
 
     $T_{iab} = \partial H_{ab} / \partial x_i$, in units of the standard deviation of $x_i$ and of the mean diagonal of $H$. The
     next leader is the coordinate without which the least of $T$ is left, until no $|T_i|^2$ is above `LEADS`: to forget that the
@@ -100,33 +106,38 @@ def leaders(joint: Joint, meter: Meter, rng: np.random.Generator, x: np.ndarray,
     curvature as they do. And what is left, not what there is: a follower has large derivatives too, with its leaders.
     """
     points = x[rng.choice(len(x), PROBES, replace=False)]
-    diagonals = [np.diagonal(_curvature(joint, meter, point, scale, range(len(scale)))[2]) for point in points]
-    unit = 1 / np.sqrt(np.maximum(np.abs(np.nanmean(diagonals, axis=0)), 1e-300))
+    here = [_curvature(joint, meter, point, scale, range(len(scale)), MOVE)[2] for point in points]
+    diagonals = np.abs([np.diagonal(h) for h in here])
+    unit = 1 / np.sqrt(np.maximum(np.nanmean(diagonals, axis=0), 1e-300))
+    coupled = np.any(
+        [np.abs(h) > APART * np.sqrt(np.outer(s, s)) for h, s in zip(here, diagonals, strict=True)], axis=0
+    )
     chosen: list[int] = []
     while len(chosen) < min(MOST_LEADERS, len(scale) - 1):
-        rows, without = _third(joint, meter, rng, points, scale, unit, chosen)
-        if not rows.max() > LEADS:
+        rows, without = _third(joint, meter, rng, (points, here, coupled), scale, unit, chosen)
+        # A black box has no chains about its mode, which serve where nothing leads: one is taken all the same.
+        if not rows.max() > LEADS and (chosen or joint.is_traceable):
             break
         chosen.append(int(np.argmin(without)))
-    return chosen
+    return chosen, coupled
 
 
-def _third(joint, meter: Meter, rng, points, scale, unit, but: list[int]) -> tuple[np.ndarray, np.ndarray]:
+def _third(joint, meter: Meter, rng, probes, scale, unit, but: list[int]) -> tuple[np.ndarray, np.ndarray]:
     r"""(d,): $|T_i|^2$ without the coordinates `but`; (d,): the share of their sum that is left without one coordinate more.
 
-    $|T_i|^2 = \mathrm{E}\,|T_i v|^2$, $v$ standard normal, by differences; one half of $v$ is nought and then the other, so that
-    half of the products tell what there is without a coordinate.
+    $|T_i|^2 = \mathrm{E}\,|T_i v|^2$, $v$ standard normal, by differences of the curvature from those at `probes`; one half of $v$ is
+    nought and then the other, so that half of the products tell what there is without a coordinate.
     """
     d = len(scale)
     rows, without, half = np.zeros(d), np.zeros(d), np.zeros(d, bool)
-    for n, point in enumerate(points):
+    points, here, coupled = probes
+    for n, (point, before) in enumerate(zip(points, here, strict=True)):
         half = ~half if n % 2 else rng.permutation(d) < d // 2
         v = np.where(half, MOVE * unit * rng.standard_normal(d), 0.0)
         v[but] = 0.0
-        moved = np.concatenate([point[None], point + np.diag(MOVE * scale)])
-        (_, here), (_, there) = (meter.value_and_gradient(joint, p) for p in (moved, moved + v))
-        change = unit * (there - here)
-        square = np.nan_to_num((change[1:] - change[0]) / MOVE**2, posinf=0.0, neginf=0.0) ** 2
+        there = _curvature(joint, meter, point + v, scale, range(d), MOVE, coupled)[2]
+        change = np.where(coupled, scale[:, None] * unit * (there - before), 0.0)
+        square = np.nan_to_num(change / MOVE, posinf=0.0, neginf=0.0) ** 2
         square[but] = square[:, but] = 0.0
         rows += 2 * square.sum(1)
         left = square.sum() - square.sum(0) - square.sum(1) + np.diagonal(square)
@@ -136,20 +147,54 @@ def _third(joint, meter: Meter, rng, points, scale, unit, but: list[int]) -> tup
     return rows / len(points), without / len(points)
 
 
-def _curvature(joint, meter: Meter, point: np.ndarray, scale: np.ndarray, of) -> tuple[float, np.ndarray, np.ndarray]:
-    """ln J, its gradient and its negative second derivatives in some coordinates, by differences of gradients."""
+def _log_joint(joint, meter: Meter, x: np.ndarray) -> np.ndarray:
+    return meter.likelihood(joint, x) + joint.space.log_prior_at(x)
+
+
+def _curvature(
+    joint, meter: Meter, point: np.ndarray, scale: np.ndarray, of, step: float = STEP, coupled: np.ndarray | None = None
+) -> tuple[float, np.ndarray, np.ndarray]:
+    """ln J, its gradient and its negative second derivatives in some coordinates, by differences of gradients, or of values."""
     of = list(of)
+    if not joint.is_traceable:
+        return _by_values(joint, meter, point, scale, of, coupled)
     steps = np.zeros((len(of), len(point)))
-    steps[range(len(of)), of] = STEP * scale[of]
+    steps[range(len(of)), of] = step * scale[of]
     value, gradient = meter.value_and_gradient(joint, np.concatenate([point[None], point + steps]))
-    curvature = (gradient[0] - gradient[1:])[:, of] / (STEP * scale[of])[:, None]
+    curvature = (gradient[0] - gradient[1:])[:, of] / (step * scale[of])[:, None]
     return float(value[0]), gradient[0, of], 0.5 * (curvature + curvature.T)
+
+
+def _by_values(joint, meter: Meter, point, scale, of, coupled) -> tuple[float, np.ndarray, np.ndarray]:
+    """The same of a black box; of the pairs that are coupled only, if these are known: in a hierarchy d of them, not d^2 / 2."""
+    n = len(of)
+    axes = np.zeros((n, len(point)))
+    axes[range(n), of] = 1.0
+    value, step, finer = _log_joint(joint, meter, point[None])[0], np.full(n, np.inf), MOVE * scale[of]
+    while np.any(finer < 0.5 * step):
+        step = finer
+        up, down = (_log_joint(joint, meter, point + sign * step[:, None] * axes) for sign in (1.0, -1.0))
+        square = (2 * value - up - down) / step**2
+        if not np.all(np.isfinite(square)):
+            break
+        # In units of the width that there is here, which in a funnel is far below that of all draws.
+        finer = np.minimum(step, LOCAL / np.sqrt(np.maximum(np.abs(square), 1e-300)))
+    curvature = np.diag(square)
+    i, j = np.triu_indices(n, 1)
+    if coupled is not None:
+        kept = coupled[np.ix_(of, of)][i, j]
+        i, j = i[kept], j[kept]
+    both = _log_joint(joint, meter, point + step[i, None] * axes[i] + step[j, None] * axes[j])
+    curvature[i, j] = curvature[j, i] = (up[i] + up[j] - both - value) / (step[i] * step[j])
+    return float(value), (up - down) / (2 * step), curvature
 
 
 # -- the lattice -------------------------------------------------------------------------------------------------------
 
 
-def grown(joint: Joint, meter: Meter, frame: Frame, starts: np.ndarray) -> tuple[Nodes, bool]:
+def grown(
+    joint: Joint, meter: Meter, frame: Frame, starts: np.ndarray, coupled: np.ndarray | None = None
+) -> tuple[Nodes, bool]:
     """Nodes from those nearest to the points `starts` (m, d) outwards, the heaviest first, to `DEEP` below the top; and whether
     `MOST_NODES` were enough for what is within `SHALLOW` of it.
     """
@@ -168,7 +213,7 @@ def grown(joint: Joint, meter: Meter, frame: Frame, starts: np.ndarray) -> tuple
             continue
         seen.add(place)
         t = spacing * np.array(place, float)
-        node = _laplace(joint, meter, frame, t, np.array(z))
+        node = _laplace(joint, meter, frame, t, np.array(z), coupled)
         if node is None:
             continue
         mean, _, log_mass = node
@@ -182,19 +227,18 @@ def grown(joint: Joint, meter: Meter, frame: Frame, starts: np.ndarray) -> tuple
     return Nodes(*(np.array([node[i] for node in found]) for i in range(4))), whole
 
 
-def _laplace(joint, meter: Meter, frame: Frame, t: np.ndarray, z: np.ndarray):
+def _laplace(joint, meter: Meter, frame: Frame, t: np.ndarray, z: np.ndarray, coupled: np.ndarray | None = None):
     """(m, C, ln mass) of the other coordinates given the leaders; None where Newton's method does not arrive."""
     for _ in range(NEWTON):
-        value, gradient, curvature = _curvature(
-            joint, meter, frame.points(t[None], z[None])[0], frame.scale, frame.rest
-        )
+        point = frame.points(t[None], z[None])[0]
+        value, gradient, curvature = _curvature(joint, meter, point, frame.scale, frame.rest, STEP, coupled)
         if not (np.isfinite(value) and np.all(np.isfinite(gradient)) and np.all(np.isfinite(curvature))):
             return None
         covariance = _covariance(curvature)
         step = covariance @ gradient
         sizes = np.array([1.0, 0.5, 0.2, 0.05])
         trials = z + sizes[:, None] * step
-        values, _ = meter.value_and_gradient(joint, frame.points(np.repeat(t[None], 4, axis=0), trials))
+        values = _log_joint(joint, meter, frame.points(np.repeat(t[None], 4, axis=0), trials))
         promised = value + 0.5 * gradient @ step
         if abs(values[0] - promised) < ARRIVED:
             log_det = 2 * np.log(np.diagonal(lifted_cholesky(covariance))).sum()
@@ -306,7 +350,7 @@ def weighed(joint: Joint, meter: Meter, rng: np.random.Generator, warp: NormalGi
     hills = of_all(law, joint.dimension)
     u = hills.draw(rng, DRAWN)
     x = warp.points(u)
-    log_joint = meter.likelihood(joint, x) + joint.space.log_prior_at(x)
+    log_joint = _log_joint(joint, meter, x)
     # Weighed against the hills alone: hardly a draw of the prior would count in so many dimensions.
     gap = log_joint + warp.log_det_at(u) - hills.log_density(np, u)
     gap = np.where(np.isfinite(gap), gap, -np.inf)
@@ -318,15 +362,17 @@ def weighed(joint: Joint, meter: Meter, rng: np.random.Generator, warp: NormalGi
 def nested_laplace(joint: Joint, meter: Meter, rng: np.random.Generator, x: np.ndarray) -> Weighed | None:
     """A warp and a reference from draws of chains (n, d) that are roughly where the posterior is; None where nothing leads."""
     d, scale = joint.dimension, np.maximum(x.std(0), 1e-300)
-    chosen = leaders(joint, meter, rng, x, scale)
+    chosen, coupled = leaders(joint, meter, rng, x, scale)
     if not chosen:
         return None
     rest = [i for i in range(d) if i not in chosen]
+    if not joint.is_traceable and MOST_NODES * (d + np.sum(coupled) // 2) > DEAR_LATTICE * meter.left:
+        return None
     factor = lifted_cholesky(np.cov(x[:, chosen].T))
     frame = Frame(chosen, rest, x[:, chosen].mean(0), factor, scale)
     starts = x[np.linspace(0, len(x) - 1, STARTS).astype(int)]
     for _ in range(TRIES):
-        nodes, whole = grown(joint, meter, frame, starts)
+        nodes, whole = grown(joint, meter, frame, starts, coupled)
         if len(nodes.t) < LEAST_NODES:
             return None
         if whole:
