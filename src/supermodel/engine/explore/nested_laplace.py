@@ -17,7 +17,7 @@ import numpy as np
 from scipy.linalg import solve_triangular
 
 from supermodel.embedding.reference import LOG_2PI, Hills, Reference, joined, one_hill
-from supermodel.embedding.warp import NormalGiven, bells, lifted_cholesky
+from supermodel.embedding.warp import SKEWED, NormalGiven, bells, lifted_cholesky, skewed
 from supermodel.engine.explore.cloud import effective_size, flattened, log_mean_error
 from supermodel.engine.explore.hills import Sample, fit
 from supermodel.engine.meter import Meter
@@ -44,8 +44,8 @@ LEAST_NODES = 5  # on fewer nothing rests
 MOST_BELLS = 64  # each has a matrix of its own
 WIDTH = 1.5  # of a bell, in units of the spacing
 RIDGE = 1e-8
-DRAWN = 1024  # draws of the reference, by which it is judged
-GOOD = 0.7  # effective share of them from which on their law of the leaders need not be fitted again
+DRAWN, MOST_DRAWN = 1024, 8192  # draws of the reference, by which it is judged; and where few of them count
+GOOD, FITS = 0.7, 4  # effective share of them from which on it need not be fitted again; times that it is
 FAR, FAR_SHARE = 2.0, 0.15  # width, in units of the leaders' law, and share of the hill that covers what others do not
 MOST_HILLS = 8  # of the leaders' law
 WIDER = 1.1  # times their fitted width, for the tails
@@ -292,22 +292,54 @@ class Smooth(NamedTuple):
         return np.tensordot(self.solve, np.asarray(values), 1)
 
 
-def normal_given(frame: Frame, nodes: Nodes, smooth: Smooth, d: int) -> NormalGiven:
+# Of g = sqrt(1 + u^2) - 1, u standard normal: E g, var g, cov(u^2, g) and its third central moment; and the skewness of u + c g.
+_U, _W = np.polynomial.hermite_e.hermegauss(64)
+_W = _W / _W.sum()
+_G = np.sqrt(1 + _U**2) - 1
+MEAN = float(_W @ _G)
+VARIANCE, WITH_SQUARE, THIRD = (float(_W @ f) for f in ((_G - MEAN) ** 2, (_G - MEAN) * _U**2, (_G - MEAN) ** 3))
+SKEWS = np.linspace(-SKEWED, SKEWED, 161)
+SKEWNESS = (3 * SKEWS * WITH_SQUARE + SKEWS**3 * THIRD) / (1 + SKEWS**2 * VARIANCE) ** 1.5
+
+
+def normal_given(frame: Frame, nodes: Nodes, smooth: Smooth, skew: np.ndarray) -> NormalGiven:
     """The warp in which every node has a standard normal law of the other coordinates."""
     top = int(np.argmax(nodes.log_mass))
     factor = lifted_cholesky(nodes.covariance[top])
     location, log_scale, shear = [], [], []
     for mean, covariance in zip(nodes.mean - nodes.mean[top], nodes.covariance, strict=True):
-        location.append(solve_triangular(factor, mean, lower=True))
         half = solve_triangular(factor, covariance, lower=True)
-        lower = lifted_cholesky(solve_triangular(factor, half.T, lower=True))
+        lower = lifted_cholesky(solve_triangular(factor, half.T, lower=True)) / np.sqrt(1 + skew**2 * VARIANCE)
+        location.append(solve_triangular(factor, mean, lower=True) - lower @ (skew * MEAN))
         log_scale.append(np.log(np.diagonal(lower)))
         shear.append(np.tril(lower / np.diagonal(lower), -1))
-    mean = np.empty(d)
+    mean = np.empty(len(frame.scale))
     mean[frame.chosen], mean[frame.rest] = frame.centre, nodes.mean[top]
     m, b, n = (smooth.coefficients(values) for values in (location, log_scale, shear))
     order = np.array([*frame.chosen, *frame.rest])
-    return NormalGiven(order, mean, frame.factor, smooth.centres, np.array(smooth.width), m, b, n, factor)
+    return NormalGiven(order, mean, frame.factor, smooth.centres, np.array(smooth.width), m, b, n, factor, skew)
+
+
+def corrected(nodes: Nodes, found: Weighed) -> tuple[Nodes, np.ndarray]:
+    """The nodes with means and standard deviations of weighted draws in place of the top and its curvature; and the skews.
+
+    What the draws add is the same at all nodes, in units of their widths, and is shrunk as far as it may be noise (James and Stein).
+    """
+    k, c = nodes.t.shape[1], found.warp.skew
+    w = np.exp(flattened(found.gap - found.gap.max(), ENOUGH))
+    w /= w.sum()
+    noise = np.sum(w**2)
+    r = (skewed(np, found.warp.inverse(found.x)[:, k:], c) - c * MEAN) / np.sqrt(1 + c**2 * VARIANCE)
+    mean = w @ r
+    sd = np.sqrt(w @ (r - mean) ** 2)
+    skewness = w @ ((r - mean) / sd) ** 3
+    mean, log_sd, skewness = (
+        f * max(0.0, 1 - len(f) * noise * n / np.sum(f**2)) for f, n in ((mean, 1.0), (np.log(sd), 0.5), (skewness, 6.0))
+    )
+    lower = np.stack([lifted_cholesky(covariance) for covariance in nodes.covariance])
+    wide = lower * np.exp(log_sd)
+    better = nodes._replace(mean=nodes.mean + lower @ mean, covariance=wide @ np.swapaxes(wide, 1, 2))
+    return better, np.interp(skewness, SKEWNESS, SKEWS)
 
 
 def law_of(nodes: Nodes, smooth: Smooth, rng: np.random.Generator) -> Hills:
@@ -345,10 +377,12 @@ def of_all(law: Hills, d: int) -> Hills:
     return joined([*hills, (FAR_SHARE, beside(mean, FAR * lifted_cholesky(covariance), 1 + 1.5 / np.sqrt(d)))])
 
 
-def weighed(joint: Joint, meter: Meter, rng: np.random.Generator, warp: NormalGiven, law: Hills) -> Weighed:
+def weighed(
+    joint: Joint, meter: Meter, rng: np.random.Generator, warp: NormalGiven, law: Hills, n: int = DRAWN
+) -> Weighed:
     """Draws of the reference, and ln Z by their weights J / r; `law`: of the leaders, in warped coordinates."""
     hills = of_all(law, joint.dimension)
-    u = hills.draw(rng, DRAWN)
+    u = hills.draw(rng, n)
     x = warp.points(u)
     log_joint = _log_joint(joint, meter, x)
     # Weighed against the hills alone: hardly a draw of the prior would count in so many dimensions.
@@ -378,9 +412,13 @@ def nested_laplace(joint: Joint, meter: Meter, rng: np.random.Generator, x: np.n
         if whole:
             break
         frame = frame._replace(factor=COARSER * frame.factor)
-    smooth = Smooth.at(nodes.t)
-    found = weighed(joint, meter, rng, normal_given(frame, nodes, smooth, d), law_of(nodes, smooth, rng))
-    if not 0 < found.share < GOOD:
-        return found
-    again = weighed(joint, meter, rng, found.warp, law_from(found, len(chosen), rng))
-    return max(found, again, key=lambda w: w.share)
+    smooth, skew = Smooth.at(nodes.t), np.zeros(len(rest))
+    found = best = weighed(joint, meter, rng, normal_given(frame, nodes, smooth, skew), law_of(nodes, smooth, rng))
+    for _ in range(FITS):
+        if not 0 < found.share < GOOD:
+            break
+        nodes, skew = corrected(nodes, found)
+        law, n = law_from(found, len(chosen), rng), int(min(DRAWN / found.share, MOST_DRAWN))
+        found = weighed(joint, meter, rng, normal_given(frame, nodes, smooth, skew), law, n)
+        best = max(best, found, key=lambda w: w.share)
+    return best
