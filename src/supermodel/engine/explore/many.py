@@ -19,8 +19,8 @@ from supermodel.engine.explore.chains import MIXED, NUTS_CHAINS, SHORT, Chains, 
 from supermodel.engine.explore.climb import Climber, Mode, find_modes, hills_of
 from supermodel.engine.explore.cloud import log_mean_error
 from supermodel.engine.explore.nested_laplace import Weighed, nested_laplace
-from supermodel.engine.explore.particles import Particles, temper
-from supermodel.engine.explore.pilot import Look, Pilot, fitted_reference, misfit
+from supermodel.engine.explore.particles import SNAPSHOTS, Particles, State, moved, temper
+from supermodel.engine.explore.pilot import Fit, Look, Pilot, fitted_reference, misfit
 from supermodel.engine.explore.quadratic import coefficients
 from supermodel.engine.explore.slopes import Slopes
 from supermodel.engine.meter import Enough, Meter
@@ -40,6 +40,9 @@ BENT_UP_TO = 40  # parameters up to which third derivatives are asked for: d^2 s
 SLOPES = 2  # times the coefficients of a quadratic, that tell them
 CURVED_UP_TO = 256  # parameters up to which all of a covariance is fitted: d^2 / 2 functions of the leaders
 SERVES = 0.5  # effective share of a reference's own draws with which it will do: where others are not normal it is less
+OUTSIDE, FEW_OUTSIDE = 8.0, 0.005  # nats of ln J - ln r beyond ln Z at a particle that the reference does not hold; share of them
+FOLLOWERS, FOLLOWED, STILL = 256, 8, 0.2  # particles and their moves of particles in the coordinates of a reference, at first; nats on average by which they then stand still
+STABLE = 0.2  # standard deviations that no mean moves by, and part that no standard deviation moves by, once particles have settled
 MISSED = 3.0  # nats of ln J - ln r beyond ln Z on a chain's draws, on average: with more it is somewhere else
 
 
@@ -226,6 +229,38 @@ def _of_laplace(joint: Joint, chains: Chains, found: Weighed, looks, rng) -> Pil
 # -- without ----------------------------------------------------------------------------------------------------------
 
 
+def _followed(joint: Joint, meter: Meter, rng, first: Particles, spent: int) -> Pilot | None:
+    """Nested Laplace from tempered particles, be they as far from settled as they are; and the particles moved on in its coordinates.
+
+    They came down from the prior by themselves. Where they find more of J than the reference has, it does not serve.
+    """
+    since = meter.evaluations
+    try:
+        found = nested_laplace(joint, meter, rng, first.x)
+        if found is None or not found.share > SERVES:
+            return None
+        rows = rng.choice(len(first.x), FOLLOWERS, replace=False)
+        state = (first.x[rows], first.log_likelihood[rows], first.log_prior[rows])
+        gap, moves = np.array([-np.inf]), FOLLOWED
+        for _ in range(MOST_POPULATIONS):
+            before, state = gap, moved(joint, meter, rng, state, found.warp, moves)
+            gap, moves = state[1] + state[2] - found.log_density(joint, state[0]) - found.log_evidence, 2 * moves
+            if abs(gap.mean() - before.mean()) < STILL:
+                break
+    except Enough:
+        return None
+    print("outside", moves, meter.evaluations-since, np.mean(gap > OUTSIDE), "gap", np.mean(gap), np.quantile(gap,[0,.5,.9,.99,1]), "share", found.share)
+    if np.mean(gap > OUTSIDE) > FEW_OUTSIDE:
+        return None
+    lag = abs(first.log_evidence - found.log_evidence)
+    looks = [
+        Look("tempered particles", first.log_evidence, float(np.hypot(first.error, lag)), spent),
+        Look("nested Laplace", found.log_evidence, found.error + 0.1, meter.evaluations - since),
+    ]
+    chains = Chains(state[0], state[1] + state[2], found.warp, 0.0, 1.0)
+    return _of_laplace(joint, chains, found, looks, rng)
+
+
 def _with_particles(joint, seed, stream, meter: Meter, effort: Effort, looks=()) -> Pilot:
     """Populations of tempered particles, each with `MORE_MOVES` times the moves of the one before, until two agree.
 
@@ -255,17 +290,9 @@ def _with_particles(joint, seed, stream, meter: Meter, effort: Effort, looks=())
         found.append(new)
         moves.append(each)
         if k == 0 and not joint.is_traceable and effort.second and joint.dimension <= CURVED_UP_TO:
-            look = Look("tempered particles", new.log_evidence, np.inf, meter.evaluations - since)
-            since = meter.evaluations
-            rng = np.random.default_rng([seed, stream, 8])
-            laplace = nested_laplace(joint, meter, rng, new.x)
-            if laplace is not None and laplace.share > 0.02:
-                log_joint = new.log_likelihood + new.log_prior
-                left, mean = misfit(joint, laplace.warp, laplace.reference, new.x, np.ones(len(new.x)), log_joint)
-                if mean - laplace.log_evidence < MISSED:
-                    chains = Chains(new.x, log_joint, laplace.warp, 0.0, 1.0)
-                    return _of_laplace(joint, chains, laplace, [look, Look("nested Laplace", laplace.log_evidence, laplace.error + 0.1, meter.evaluations - since)], rng)
-            print("no laplace", laplace and laplace.share)
+            pilot = _followed(joint, meter, np.random.default_rng([seed, stream, 8]), new, meter.evaluations - since)
+            if pilot is not None:
+                return pilot
         lag = abs(new.log_evidence - found[-2].log_evidence) if k else 0.0
         told.append(
             Look("tempered particles", new.log_evidence, float(np.hypot(new.error, lag)), meter.evaluations - since)
@@ -273,12 +300,36 @@ def _with_particles(joint, seed, stream, meter: Meter, effort: Effort, looks=())
     if len(told) > 1:
         told[0] = told[0]._replace(error=told[1].error)
     rng = np.random.default_rng([seed, stream, 9])
-    # All are fitted, and chains start in all: a mode that one of them alone has found cannot be lost without a word.
-    x, log_likelihood, log_prior = (
-        np.concatenate([getattr(f, a) for f in found]) for a in ("x", "log_likelihood", "log_prior")
-    )
+    # All are moved on, and chains start in all: a mode that one of them alone has found cannot be lost without a word.
     weight = np.concatenate([np.full(len(f.x), float(m)) for f, m in zip(found, moves, strict=True)])
-    fit = fitted_reference(joint, x, weight, log_likelihood + log_prior, rng)
-    rows = rng.choice(len(x), BATCH, p=weight / weight.sum())
-    log_joint = log_likelihood + log_prior
+    rows = rng.choice(len(weight), min(SNAPSHOTS * n, len(weight)), replace=False, p=weight / weight.sum())
+    state = tuple(np.concatenate([getattr(f, a) for f in found])[rows] for a in ("x", "log_likelihood", "log_prior"))
+    since = meter.evaluations
+    fit, x, log_joint = _settled(joint, meter, rng, state)
+    told[-1] = told[-1]._replace(evaluations=told[-1].evaluations + meter.evaluations - since)
+    rows = rng.choice(len(x), BATCH)
     return Pilot(joint, fit.warp, fit.reference, x[rows], log_joint[rows], fit.spread, [*looks, *told])
+
+
+def _settled(joint: Joint, meter: Meter, rng, state: State) -> tuple[Fit, np.ndarray, np.ndarray]:
+    """A reference fitted to particles, x and ln J of those; these are moved in its coordinates, it is fitted anew, and so on with
+    twice the moves until neither mean nor standard deviation of any parameter moves. In the coordinates of a funnel the
+    particles go down it.
+    """
+    x, log_joint, n = state[0], state[1] + state[2], len(state[0]) // SNAPSHOTS
+    state, moves = tuple(part[:n] for part in state), FOLLOWED
+    while True:
+        fit = fitted_reference(joint, x, np.ones(len(x)), log_joint, rng)
+        if 8 * SNAPSHOTS * moves * n > SHARE * meter.left:
+            break
+        before, parts = x, []
+        for _ in range(SNAPSHOTS):
+            state = moved(joint, meter, rng, state, fit.warp, moves)
+            parts.append(state)
+        x, log_likelihood, log_prior = map(np.concatenate, zip(*parts, strict=True))
+        log_joint, moves = log_likelihood + log_prior, 2 * moves
+        apart = np.abs(x.mean(0) - before.mean(0)) / before.std(0), np.abs(np.log(x.std(0) / before.std(0)))
+        print("settle", moves, meter.evaluations, np.max(apart,axis=1), fit.spread, type(fit.warp).__name__, len(x))
+        if np.max(apart) < STABLE:
+            break
+    return fitted_reference(joint, x, np.ones(len(x)), log_joint, rng), x, log_joint

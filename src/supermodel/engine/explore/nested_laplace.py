@@ -25,8 +25,8 @@ from supermodel.engine.policy import ENOUGH, FITTED, PRIOR_SHARE
 from supermodel.models.joint import Joint
 
 STEP = 1e-4  # standard deviations, of the differences of gradients
-MOVE = 0.05  # standard deviations, of the differences of curvatures, and of those of values at most
-LOCAL = 0.1  # of the width that ln J has in a coordinate where it is: the differences of values at most
+MOVE = 0.2  # standard deviations, of the differences of curvatures
+LOCAL = 0.3  # of the width that ln J has in a coordinate where it is, of the differences of values: noise and kinks even out
 APART = 1e-3  # correlation below which, at all probes, two coordinates of a black box are not coupled
 PROBES = 8  # points at which these are taken
 MOST_LEADERS = 3
@@ -38,7 +38,7 @@ SPACING = {1: 0.5, 2: 1.0, 3: 1.5}  # of the lattice, in standard deviations of 
 STARTS = 8  # draws of the chains from which it grows
 DEEP, SHALLOW = 8.0, 5.0  # nats below the top at which the lattice ends, and at which it may where nodes are scarce
 MOST_NODES = 160
-DEAR_LATTICE = 0.5  # of the evaluations that are left, that it may take of a black box
+LATTICE_SHARE = 0.5  # of the evaluations that are left, that the probes of a black box, and then a lattice, may take
 COARSER, TRIES = 2.0, 3  # the lattice where they were not enough; times
 LEAST_NODES = 5  # on fewer nothing rests
 MOST_BELLS = 64  # each has a matrix of its own
@@ -89,6 +89,12 @@ class Weighed(NamedTuple):
     log_evidence: float
     error: float
     share: float  # effective, of the draws
+
+    def log_density(self, joint: Joint, x: np.ndarray) -> np.ndarray:
+        """ln r of the reference at many points, in the coordinates of the model."""
+        u = self.warp.inverse(x)
+        log_det = self.warp.log_det_at(u)
+        return self.reference.log_density(np, u, joint.space.log_prior_at(x) + log_det) - log_det
 
 
 # -- which coordinates lead --------------------------------------------------------------------------------------------
@@ -170,7 +176,7 @@ def _by_values(joint, meter: Meter, point, scale, of, coupled) -> tuple[float, n
     n = len(of)
     axes = np.zeros((n, len(point)))
     axes[range(n), of] = 1.0
-    value, step, finer = _log_joint(joint, meter, point[None])[0], np.full(n, np.inf), MOVE * scale[of]
+    value, step, finer = _log_joint(joint, meter, point[None])[0], np.full(n, np.inf), LOCAL * scale[of]
     while np.any(finer < 0.5 * step):
         step = finer
         up, down = (_log_joint(joint, meter, point + sign * step[:, None] * axes) for sign in (1.0, -1.0))
@@ -201,13 +207,14 @@ def grown(
     k = len(frame.chosen)
     spacing = SPACING[k]
     places = np.rint(frame.places(starts) / spacing).astype(int).tolist()
+    until = meter.evaluations + LATTICE_SHARE * meter.left
     # Minus ln mass of the neighbour that a place was seen from, the place, and where to start there.
     waiting = [(-np.inf, tuple(p), tuple(z)) for p, z in zip(places, starts[:, frame.rest].tolist(), strict=True)]
     heapq.heapify(waiting)
     seen: set[tuple] = set()
     found: list[tuple] = []
     top = -np.inf
-    while waiting and len(found) < MOST_NODES and -waiting[0][0] >= top - DEEP:
+    while waiting and len(found) < MOST_NODES and meter.evaluations < until and -waiting[0][0] >= top - DEEP:
         _, place, z = heapq.heappop(waiting)
         if place in seen:
             continue
@@ -396,16 +403,18 @@ def weighed(
 def nested_laplace(joint: Joint, meter: Meter, rng: np.random.Generator, x: np.ndarray) -> Weighed | None:
     """A warp and a reference from draws of chains (n, d) that are roughly where the posterior is; None where nothing leads."""
     d, scale = joint.dimension, np.maximum(x.std(0), 1e-300)
+    if not joint.is_traceable and 2 * PROBES * d**2 > LATTICE_SHARE * meter.left:
+        return None
     chosen, coupled = leaders(joint, meter, rng, x, scale)
     if not chosen:
         return None
     rest = [i for i in range(d) if i not in chosen]
-    if not joint.is_traceable and MOST_NODES * (d + np.sum(coupled) // 2) > DEAR_LATTICE * meter.left:
-        return None
     factor = lifted_cholesky(np.cov(x[:, chosen].T))
     frame = Frame(chosen, rest, x[:, chosen].mean(0), factor, scale)
     starts = x[np.linspace(0, len(x) - 1, STARTS).astype(int)]
     for _ in range(TRIES):
+        if not joint.is_traceable and MOST_NODES * (d + np.sum(coupled) // 2) > LATTICE_SHARE * meter.left:
+            return None
         nodes, whole = grown(joint, meter, frame, starts, coupled)
         if len(nodes.t) < LEAST_NODES:
             return None
