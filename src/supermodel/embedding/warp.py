@@ -270,8 +270,8 @@ def bells(xp, u, centres, width):
 
 
 class NormalGiven(NamedTuple):
-    r"""$z_{lead} = F u_{lead}$ of the leading coordinates, and given them the rest as a normal vector whose moments they decide, each
-    of its coordinates skewed: $z = C\,[\,m + (I + N)\, e^{b} \odot (u + c(\sqrt{1 + u^2} - 1))\,]$ with N strictly lower triangular.
+    r"""$z_{lead} = F u_{lead}$ of the leading coordinates, and given them the rest as a vector whose moments they decide:
+    $z = C\,[\,m + (I + N)\, e^{b} \odot (u + c(\sqrt{1 + u^2} - 1))\,]$ with N strictly lower triangular, normal where c = 0.
 
     $m$, $b$ and $N$ are smooth functions of $u_{lead}$, sums of `bells`; the factor C makes them small.
     """

@@ -20,11 +20,24 @@ from supermodel.engine.explore.climb import Climber, Mode, find_modes, hills_of
 from supermodel.engine.explore.cloud import log_mean_error
 from supermodel.engine.explore.nested_laplace import Weighed, nested_laplace
 from supermodel.engine.explore.particles import SNAPSHOTS, Particles, State, moved, temper
-from supermodel.engine.explore.pilot import Fit, Look, Pilot, fitted_reference, misfit
+from supermodel.engine.explore.pilot import Look, Pilot, fitted_reference, misfit
 from supermodel.engine.explore.quadratic import coefficients
 from supermodel.engine.explore.slopes import Slopes
 from supermodel.engine.meter import Enough, Meter
-from supermodel.engine.policy import BATCH, EXACT, NEARLY_NORMAL, PRIOR_SHARE, VAGUE, Effort
+from supermodel.engine.policy import (
+    BATCH,
+    EXACT,
+    FEW_OUTSIDE,
+    FOLLOWED,
+    FOLLOWERS,
+    NEARLY_NORMAL,
+    OUTSIDE,
+    PRIOR_SHARE,
+    STABLE,
+    STILL,
+    VAGUE,
+    Effort,
+)
 from supermodel.engine.whiten import spread, widened
 from supermodel.models.joint import Joint
 
@@ -40,9 +53,6 @@ BENT_UP_TO = 40  # parameters up to which third derivatives are asked for: d^2 s
 SLOPES = 2  # times the coefficients of a quadratic, that tell them
 CURVED_UP_TO = 256  # parameters up to which all of a covariance is fitted: d^2 / 2 functions of the leaders
 SERVES = 0.5  # effective share of a reference's own draws with which it will do: where others are not normal it is less
-OUTSIDE, FEW_OUTSIDE = 8.0, 0.005  # nats of ln J - ln r beyond ln Z at a particle that the reference does not hold; share of them
-FOLLOWERS, FOLLOWED, STILL = 256, 8, 0.2  # particles and their moves of particles in the coordinates of a reference, at first; nats on average by which they then stand still
-STABLE = 0.2  # standard deviations that no mean moves by, and part that no standard deviation moves by, once particles have settled
 MISSED = 3.0  # nats of ln J - ln r beyond ln Z on a chain's draws, on average: with more it is somewhere else
 
 
@@ -230,9 +240,9 @@ def _of_laplace(joint: Joint, chains: Chains, found: Weighed, looks, rng) -> Pil
 
 
 def _followed(joint: Joint, meter: Meter, rng, first: Particles, spent: int) -> Pilot | None:
-    """Nested Laplace from tempered particles, be they as far from settled as they are; and the particles moved on in its coordinates.
+    """Nested Laplace from tempered particles, however far from settled, and some of these moved on in its coordinates.
 
-    They came down from the prior by themselves. Where they find more of J than the reference has, it does not serve.
+    They came down from the prior by themselves: where they are in more of J than the reference has, it does not serve.
     """
     since = meter.evaluations
     try:
@@ -249,7 +259,6 @@ def _followed(joint: Joint, meter: Meter, rng, first: Particles, spent: int) -> 
                 break
     except Enough:
         return None
-    print("outside", moves, meter.evaluations-since, np.mean(gap > OUTSIDE), "gap", np.mean(gap), np.quantile(gap,[0,.5,.9,.99,1]), "share", found.share)
     if np.mean(gap > OUTSIDE) > FEW_OUTSIDE:
         return None
     lag = abs(first.log_evidence - found.log_evidence)
@@ -305,31 +314,30 @@ def _with_particles(joint, seed, stream, meter: Meter, effort: Effort, looks=())
     rows = rng.choice(len(weight), min(SNAPSHOTS * n, len(weight)), replace=False, p=weight / weight.sum())
     state = tuple(np.concatenate([getattr(f, a) for f in found])[rows] for a in ("x", "log_likelihood", "log_prior"))
     since = meter.evaluations
-    fit, x, log_joint = _settled(joint, meter, rng, state)
+    settled = state if effort.is_thrifty else _settled(joint, meter, rng, state, n)
+    # Those that are still too wide cover the tails of the others.
+    x, log_likelihood, log_prior = map(np.concatenate, zip(state, settled, strict=True))
+    fit = fitted_reference(joint, x, np.ones(len(x)), log_likelihood + log_prior, rng)
     told[-1] = told[-1]._replace(evaluations=told[-1].evaluations + meter.evaluations - since)
-    rows = rng.choice(len(x), BATCH)
-    return Pilot(joint, fit.warp, fit.reference, x[rows], log_joint[rows], fit.spread, [*looks, *told])
+    rows = rng.choice(len(settled[0]), BATCH)
+    x, log_likelihood, log_prior = (part[rows] for part in settled)
+    return Pilot(joint, fit.warp, fit.reference, x, log_likelihood + log_prior, fit.spread, [*looks, *told])
 
 
-def _settled(joint: Joint, meter: Meter, rng, state: State) -> tuple[Fit, np.ndarray, np.ndarray]:
-    """A reference fitted to particles, x and ln J of those; these are moved in its coordinates, it is fitted anew, and so on with
-    twice the moves until neither mean nor standard deviation of any parameter moves. In the coordinates of a funnel the
-    particles go down it.
+def _settled(joint: Joint, meter: Meter, rng, state: State, n: int) -> State:
+    """Snapshots of `n` particles, moved in the coordinates of a reference that is fitted to them, and again with twice the moves
+    in those of another one, until neither mean nor standard deviation of any parameter moves.
     """
-    x, log_joint, n = state[0], state[1] + state[2], len(state[0]) // SNAPSHOTS
-    state, moves = tuple(part[:n] for part in state), FOLLOWED
-    while True:
-        fit = fitted_reference(joint, x, np.ones(len(x)), log_joint, rng)
-        if 8 * SNAPSHOTS * moves * n > SHARE * meter.left:
-            break
-        before, parts = x, []
+    now, moves = tuple(part[:n] for part in state), FOLLOWED
+    while 8 * SNAPSHOTS * moves * n < SHARE * meter.left:
+        x, log_joint, parts = state[0], state[1] + state[2], []
+        warp = fitted_reference(joint, x, np.ones(len(x)), log_joint, rng).warp
         for _ in range(SNAPSHOTS):
-            state = moved(joint, meter, rng, state, fit.warp, moves)
-            parts.append(state)
-        x, log_likelihood, log_prior = map(np.concatenate, zip(*parts, strict=True))
-        log_joint, moves = log_likelihood + log_prior, 2 * moves
-        apart = np.abs(x.mean(0) - before.mean(0)) / before.std(0), np.abs(np.log(x.std(0) / before.std(0)))
-        print("settle", moves, meter.evaluations, np.max(apart,axis=1), fit.spread, type(fit.warp).__name__, len(x))
-        if np.max(apart) < STABLE:
+            now = moved(joint, meter, rng, now, warp, moves)
+            parts.append(now)
+        state = tuple(map(np.concatenate, zip(*parts, strict=True)))
+        shift, ratio = (state[0].mean(0) - x.mean(0)) / x.std(0), state[0].std(0) / x.std(0)
+        if max(np.abs(shift).max(), np.abs(np.log(ratio)).max()) < STABLE:
             break
-    return fitted_reference(joint, x, np.ones(len(x)), log_joint, rng), x, log_joint
+        moves *= 2
+    return state

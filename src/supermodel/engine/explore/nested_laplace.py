@@ -21,13 +21,11 @@ from supermodel.embedding.warp import SKEWED, NormalGiven, bells, lifted_cholesk
 from supermodel.engine.explore.cloud import effective_size, flattened, log_mean_error
 from supermodel.engine.explore.hills import Sample, fit
 from supermodel.engine.meter import Meter
-from supermodel.engine.policy import ENOUGH, FITTED, PRIOR_SHARE
+from supermodel.engine.policy import APART, ENOUGH, FITTED, LATTICE_SHARE, LOCAL, PRIOR_SHARE
 from supermodel.models.joint import Joint
 
 STEP = 1e-4  # standard deviations, of the differences of gradients
 MOVE = 0.2  # standard deviations, of the differences of curvatures
-LOCAL = 0.3  # of the width that ln J has in a coordinate where it is, of the differences of values: noise and kinks even out
-APART = 1e-3  # correlation below which, at all probes, two coordinates of a black box are not coupled
 PROBES = 8  # points at which these are taken
 MOST_LEADERS = 3
 LEADS = 1.0  # |T|^2 of a coordinate that leads: a quarter of a nat
@@ -38,7 +36,6 @@ SPACING = {1: 0.5, 2: 1.0, 3: 1.5}  # of the lattice, in standard deviations of 
 STARTS = 8  # draws of the chains from which it grows
 DEEP, SHALLOW = 8.0, 5.0  # nats below the top at which the lattice ends, and at which it may where nodes are scarce
 MOST_NODES = 160
-LATTICE_SHARE = 0.5  # of the evaluations that are left, that the probes of a black box, and then a lattice, may take
 COARSER, TRIES = 2.0, 3  # the lattice where they were not enough; times
 LEAST_NODES = 5  # on fewer nothing rests
 MOST_BELLS = 64  # each has a matrix of its own
@@ -131,8 +128,8 @@ def leaders(
 def _third(joint, meter: Meter, rng, probes, scale, unit, but: list[int]) -> tuple[np.ndarray, np.ndarray]:
     r"""(d,): $|T_i|^2$ without the coordinates `but`; (d,): the share of their sum that is left without one coordinate more.
 
-    $|T_i|^2 = \mathrm{E}\,|T_i v|^2$, $v$ standard normal, by differences of the curvature from those at `probes`; one half of $v$ is
-    nought and then the other, so that half of the products tell what there is without a coordinate.
+    $|T_i|^2 = \mathrm{E}\,|T_i v|^2$, $v$ standard normal, by differences of the curvature from those at `probes`; one half of
+    $v$ is nought and then the other, so that half of the products tell what there is without a coordinate.
     """
     d = len(scale)
     rows, without, half = np.zeros(d), np.zeros(d), np.zeros(d, bool)
@@ -330,7 +327,7 @@ def normal_given(frame: Frame, nodes: Nodes, smooth: Smooth, skew: np.ndarray) -
 def corrected(nodes: Nodes, found: Weighed) -> tuple[Nodes, np.ndarray]:
     """The nodes with means and standard deviations of weighted draws in place of the top and its curvature; and the skews.
 
-    What the draws add is the same at all nodes, in units of their widths, and is shrunk as far as it may be noise (James and Stein).
+    What the draws add is the same at all nodes, in units of their widths; it is shrunk as far as it may be noise (James and Stein).
     """
     k, c = nodes.t.shape[1], found.warp.skew
     w = np.exp(flattened(found.gap - found.gap.max(), ENOUGH))
@@ -341,7 +338,8 @@ def corrected(nodes: Nodes, found: Weighed) -> tuple[Nodes, np.ndarray]:
     sd = np.sqrt(w @ (r - mean) ** 2)
     skewness = w @ ((r - mean) / sd) ** 3
     mean, log_sd, skewness = (
-        f * max(0.0, 1 - len(f) * noise * n / np.sum(f**2)) for f, n in ((mean, 1.0), (np.log(sd), 0.5), (skewness, 6.0))
+        f * max(0.0, 1 - len(f) * noise * n / np.sum(f**2))
+        for f, n in ((mean, 1.0), (np.log(sd), 0.5), (skewness, 6.0))
     )
     lower = np.stack([lifted_cholesky(covariance) for covariance in nodes.covariance])
     wide = lower * np.exp(log_sd)
