@@ -155,7 +155,7 @@ LOCAL = (
     0.3  # of the width that ln J has in a coordinate, of differences of values: kinks and noise of 0.01 nats even out
 )
 APART = 1e-3  # correlation given all others below which, at all probes, two coordinates are not coupled
-LATTICE_SHARE = 0.5  # of the evaluations that are left, that the probes of a black box, and then a lattice, may take
+LATTICE_SHARE = 0.6  # of the evaluations that are left, that the probes of a black box, and then a lattice, may take
 
 # -- roughness --------------------------------------------------------------------------------------------------------
 

@@ -388,7 +388,8 @@ def weighed(
     """Draws of the reference, and ln Z by their weights J / r; `law`: of the leaders, in warped coordinates."""
     hills = of_all(law, joint.dimension)
     u = hills.draw(rng, n)
-    x = warp.points(u)
+    # A part at a time: the shear of one point has as many numbers as there are bells times coordinates.
+    x = np.concatenate([warp.points(part) for part in np.array_split(u, -(-n // DRAWN))])
     log_joint = _log_joint(joint, meter, x)
     # Weighed against the hills alone: hardly a draw of the prior would count in so many dimensions.
     gap = log_joint + warp.log_det_at(u) - hills.log_density(np, u)
