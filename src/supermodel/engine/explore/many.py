@@ -2,7 +2,8 @@ r"""Looks at a model of many parameters: chains with gradients, or particles wit
 
 With gradients: climbs from several prior draws (do they reach the same mode?), then Hamiltonian chains about it; where these
 do not hold together, or the posterior is far from normal there, NUTS from dispersed starts and nested Laplace about its draws.
-Without: populations of tempered particles with different random numbers and more and more moves, until two agree.
+Without: tempered particles, and nested Laplace from where they are, by differences of values; where it does not serve, more
+populations with more and more moves, until two agree, and moves in the coordinates of their reference, until they stand still.
 """
 
 from __future__ import annotations
@@ -271,7 +272,8 @@ def _followed(joint: Joint, meter: Meter, rng, first: Particles, spent: int) -> 
 
 
 def _with_particles(joint, seed, stream, meter: Meter, effort: Effort, looks=()) -> Pilot:
-    """Populations of tempered particles, each with `MORE_MOVES` times the moves of the one before, until two agree.
+    """Tempered particles and nested Laplace from there; where it does not serve, more populations, each with `MORE_MOVES` times
+    the moves of the one before, until two agree, and moves until they stand still.
 
     Particles that are moved too little lag behind their temperature, and what they say of ln Z is off by nats, the same way
     in every population. It falls with the moves, so how far two populations differ is the error that either is given: about

@@ -4,7 +4,8 @@ Where a few coordinates lead (the standard deviations of a hierarchy, the amplit
 nearly normal given them, the gradient $g$ and the negative second derivatives $H$ of $\ln J$ in $z$ at one point tell mean $m$,
 covariance $C$ and mass of the others there. From where chains were, the lattice grows in all directions until hardly any mass is
 left: a long tail of $\phi$, in which chains get stuck, is walked along as quickly as any. What is found makes a warp,
-`NormalGiven`, whose own draws are then weighed. (Rue, Martino and Chopin 2009; here it is a proposal and need not be exact.)
+`NormalGiven`, whose own draws are then weighed, and correct it by their moments. Of a black box all derivatives are differences of
+values, of those pairs of coordinates that have any. (Rue, Martino and Chopin 2009; here it is a proposal and need not be exact.)
 """
 
 from __future__ import annotations
@@ -35,7 +36,7 @@ ARRIVED = 0.1  # nats by which a step may miss what the curvature promised
 SPACING = {1: 0.5, 2: 1.0, 3: 1.5}  # of the lattice, in standard deviations of the chains' draws, for so many leaders
 STARTS = 8  # draws of the chains from which it grows
 DEEP, SHALLOW = 8.0, 5.0  # nats below the top at which the lattice ends, and at which it may where nodes are scarce
-MOST_NODES = 160
+MOST_NODES, ON_A_LINE = 160, 32  # on a line 8 nats are four standard deviations to either side, of half a one each
 COARSER, TRIES = 2.0, 3  # the lattice where they were not enough; times
 LEAST_NODES = 5  # on fewer nothing rests
 MOST_BELLS = 64  # each has a matrix of its own
@@ -412,7 +413,8 @@ def nested_laplace(joint: Joint, meter: Meter, rng: np.random.Generator, x: np.n
     frame = Frame(chosen, rest, x[:, chosen].mean(0), factor, scale)
     starts = x[np.linspace(0, len(x) - 1, STARTS).astype(int)]
     for _ in range(TRIES):
-        if not joint.is_traceable and MOST_NODES * (d + np.sum(coupled) // 2) > LATTICE_SHARE * meter.left:
+        nodes_at_most = MOST_NODES if len(chosen) > 1 else ON_A_LINE
+        if not joint.is_traceable and nodes_at_most * (d + np.sum(coupled) // 2) > LATTICE_SHARE * meter.left:
             return None
         nodes, whole = grown(joint, meter, frame, starts, coupled)
         if len(nodes.t) < LEAST_NODES:
