@@ -138,22 +138,14 @@ DEAR = 0.01  # seconds a call from which on the default is thrift: the usual loo
 
 # -- black boxes of many parameters ------------------------------------------------------------------------------------
 
-FOLLOWERS, FOLLOWED = (
-    256,
-    8,
-)  # particles that are moved in the coordinates of a reference, and moves: at first, then doubled
+FOLLOWERS, FOLLOWED = 256, 8  # particles that are moved in the coordinates of a reference; moves at first, then doubled
 STILL = 0.2  # nats by which their mean ln J - ln r may still move when they have settled
-OUTSIDE, FEW_OUTSIDE = (
-    8.0,
-    0.005,
-)  # nats of ln J - ln r beyond ln Z at a particle that the reference does not hold (of its own draws e^-8 are there), and the
-# share of such particles with which it does not serve
+OUTSIDE = 8.0  # nats of ln J - ln r beyond ln Z at a particle that the reference does not hold: of its own draws e^-8 are there
+FEW_OUTSIDE = 0.005  # share of such particles up to which it serves: one of 256
 STABLE = (
     0.2  # standard deviations by which no mean moves, and part by which no standard deviation does: the noise of 800
 )
-LOCAL = (
-    0.3  # of the width that ln J has in a coordinate, of differences of values: kinks and noise of 0.01 nats even out
-)
+LOCAL = 0.3  # of the width that ln J has in a coordinate, of differences of values: noise of 0.001 nats evens out
 APART = 1e-3  # correlation given all others below which, at all probes, two coordinates are not coupled
 LATTICE_SHARE = 0.6  # of the evaluations that are left, that the probes of a black box, and then a lattice, may take
 
