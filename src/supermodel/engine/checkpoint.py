@@ -106,7 +106,10 @@ def _restored_pilot(joint: Joint, g: dict[str, np.ndarray], row: dict[str, Any])
     expect_arrays(g, {"hills_means": (n_hills, d), "hills_dof": ()})
     expect_arrays(g, dict.fromkeys(("hills_factors", "hills_inverses"), (n_hills, d, d)))
     kind = WARPS[row["warp"]]
-    warp = kind(*(g[f"warp_{name}"] for name in kind._fields))
+    known = [
+        n for n in kind._fields if f"warp_{n}" in g or n not in kind._field_defaults
+    ]  # earlier versions had no skew
+    warp = kind(*(g[f"warp_{name}"] for name in known))
     hills = Hills(*(g[f"hills_{name}"] for name in Hills._fields))
     reference = Reference(hills._replace(dof=float(hills.dof)), float(row["prior_share"]))
     expect(warp.inverse(g["points"]).shape == g["points"].shape, "a warp that does not fit its points")

@@ -150,6 +150,19 @@ TYPICAL = 9000  # evaluations that exploration of one model takes at the default
 DEAR = 0.01  # seconds a call from which on the default is thrift: the usual looks would take minutes
 CHEAP = 2e-4  # seconds a call below which the default is patience: a million of them take three minutes at most
 
+# -- black boxes of many parameters ------------------------------------------------------------------------------------
+
+FOLLOWERS, FOLLOWED = 256, 8  # particles that are moved in the coordinates of a reference; moves at first, then doubled
+STILL = 0.2  # nats by which their mean ln J - ln r may still move when they have settled
+OUTSIDE = 8.0  # nats of ln J - ln r beyond ln Z at a particle that the reference does not hold: of its own draws e^-8 are there
+FEW_OUTSIDE = 0.005  # share of such particles up to which it serves: one of 256
+STABLE = (
+    0.2  # standard deviations by which no mean moves, and part by which no standard deviation does: the noise of 800
+)
+LOCAL = 0.3  # of the width that ln J has in a coordinate, of differences of values: noise of 0.001 nats evens out
+APART = 1e-3  # correlation given all others below which, at all probes, two coordinates are not coupled
+LATTICE_SHARE = 0.6  # of the evaluations that are left, that the probes of a black box, and then a lattice, may take
+
 # -- roughness --------------------------------------------------------------------------------------------------------
 
 LINES = 5  # short lines on which neighbours are looked at: their median stands a step that two of them cross
