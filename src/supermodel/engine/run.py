@@ -492,9 +492,11 @@ class Run:
 
     def is_vouched(self, arm: Arm) -> bool:
         """Whether chains to the reference are in trouble, but sealed replicates, which agree among themselves, agree with them too
-        (or chains give no number at all): then the answer is known to what the replicates know it to.
+        (or chains give no number at all).
         """
-        if arm.second is not None or arm.report is None or not any(level == "fail" for level, _ in findings(arm.report)):
+        if arm.second is not None or arm.report is None:
+            return False
+        if not any(level == "fail" or reason.code == "heavy_tail" for level, reason in findings(arm.report)):
             return False
         pilot = self.pilots[arm.first]
         if not (pilot.is_agreed and np.isfinite(pilot.vouched)):
@@ -503,13 +505,14 @@ class Run:
         return not np.isfinite(arm.report.error) or bool(off <= VOUCHED * np.hypot(arm.report.error, pilot.vouched))
 
     def _answer(self, arm: Arm) -> Estimate:
-        """ln Z of an edge's first end less that of its second."""
+        """ln Z of an edge's first end less that of its second; where the chains are in trouble, what all points of the replicates
+        give, with half of the difference in its error.
+        """
         report, pilot = arm.report, self.pilots[arm.first]
         if not self.is_vouched(arm):
             return Estimate(report.value, report.error)
-        if not np.isfinite(report.error):
-            return Estimate(pilot.log_evidence, pilot.vouched)
-        return Estimate(report.value, float(np.hypot(report.error, pilot.vouched)))
+        apart = report.value - pilot.log_evidence if np.isfinite(report.error) else 0.0
+        return Estimate(pilot.log_evidence, float(np.hypot(pilot.vouched, 0.5 * apart)))
 
     def _rough(self) -> Evidences:
         """What the looks, or the prior draws alone, say: the answer of a run that ended before its edges were sampled."""
