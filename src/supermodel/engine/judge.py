@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -16,8 +17,8 @@ from supermodel.estimation.estimate import UNKNOWN, Estimate, Evidences
 from supermodel.report.tables import scalar_label
 from supermodel.results.posterior import CONVERGED, ENOUGH, ModelPosterior
 from supermodel.verdict.examine import HEAVY
-from supermodel.verdict.rules import Finding, findings
-from supermodel.verdict.verdict import Reason, Verdict, worst
+from supermodel.verdict.rules import findings
+from supermodel.verdict.verdict import Finding, Reason, Verdict, about, worst
 
 ENDINGS = {
     "max_evaluations": "the limit on evaluations",
@@ -47,8 +48,8 @@ def judge(run: Run, posteriors: Mapping[str, ModelPosterior] | None = None) -> V
     for arm in run.arms:
         if arm.report is None:
             continue
-        for level, reason in findings(arm.report, "between {!r} and {!r}: ".format(*arm.edge.pair.names)):
-            found.append(("caution" if _is_eased(run, arm, reason.code) else level, reason))
+        for finding in findings(arm.report, "between {!r} and {!r}: ".format(*arm.edge.pair.names)):
+            found.append(_on_edge(run, arm, finding, posteriors or {}))
     rough = {pilot.name: pilot.roughness for pilot in run.pilots}
     found += _looks(run) + neighbours(rough, run.evidences(), run.goals)
     heavy = {
@@ -58,12 +59,13 @@ def judge(run: Run, posteriors: Mapping[str, ModelPosterior] | None = None) -> V
         for name in arm.edge.pair.names
     }
     found += agreement(posteriors or {}, run.goals, heavy)
-    found += rejections({joint.name: joint.rejected for joint, _ in run.probes}, run.evaluations)
-    return worst(found + ending(run.ended, run.evidences(), run.goals) + unkept(run))
+    for joint, _ in run.probes:
+        found += about(rejections({joint.name: joint.rejected}, run.evaluations), joint.name)
+    return worst(_spread(run, found) + ending(run.ended, run.evidences(), run.goals) + unkept(run))
 
 
 def _is_eased(run: Run, arm: Arm, code: str) -> bool:
-    """Whether a finding on an edge is a caution at most.
+    """Whether a finding on an edge is a caution at most in every Bayes factor.
 
     An edge that serves the absolute evidences only cannot spoil a Bayes factor, unless it tells of a model whose posterior was not
     found: every edge of that model stands on the same exploration. Where ln J is concave there is nothing else to find.
@@ -71,6 +73,48 @@ def _is_eased(run: Run, arm: Arm, code: str) -> bool:
     if run.is_concave(arm):
         return code in FAR or not run.matters(arm)
     return not run.matters(arm) and code not in SPOILS
+
+
+CONCAVE = " (ln J is concave, as far as slopes tell: there is one mode, and nothing to miss.)"
+
+
+def _on_edge(run: Run, arm: Arm, finding: Finding, posteriors: Mapping[str, ModelPosterior]) -> Finding:
+    """A finding on an edge, with what rests on it: ln B across the edge, and the posteriors made of its draws.
+
+    One that tells of a posterior that was not found is of the models at its ends, whatever the way.
+    """
+    (level, reason), names, e = finding, [pilot.name for pilot in run.pilots], run.arms.index(arm)
+    behind = {name for name, used in zip(names, run.paths()[:, e], strict=True) if used}
+    ends = [name for name in arm.edge.pair.names if name in names]
+    record = sum(other.report is not None for other in run.arms[:e])  # its number among those that have draws
+    drawn = {name for name in ends if name in posteriors and posteriors[name].record == record}
+    if level == "fail" and reason.code in FAR and run.is_concave(arm):
+        level, reason = "caution", replace(reason, sentence=reason.sentence + CONCAVE)
+    eased = "caution" if _is_eased(run, arm, reason.code) else level
+    own = level if arm.is_used else eased  # an edge that is not used only checks
+    if reason.code in SPOILS and not run.is_concave(arm):
+        resting, behind = behind.union(*(standing_on(run, end) for end in ends)), set()
+    else:
+        resting = behind | drawn or set(ends)
+    models, side = (tuple(name for name in names if name in some) for some in (resting, behind))
+    return eased, replace(reason, level=own, models=models, behind=side)
+
+
+def _spread(run: Run, found: list[Finding]) -> list[Finding]:
+    """The same; where one model failed, so has what stands on it."""
+    return [
+        (level, replace(reason, models=standing_on(run, *reason.models)))
+        if level == "fail" and len(reason.models) == 1 and not reason.behind
+        else (level, reason)
+        for level, reason in found
+    ]
+
+
+def standing_on(run: Run, name: str) -> tuple[str, ...]:
+    """The models whose way to the reference leads through this one, itself among them: they rest on its exploration."""
+    names = [pilot.name for pilot in run.pilots]
+    used = run.paths() != 0
+    return tuple(other for other, way in zip(names, used, strict=True) if np.all(way >= used[names.index(name)]))
 
 
 APART = 1e-3  # probability, over all parameters, that chains which forget look as if they remembered
@@ -107,10 +151,10 @@ def agreement(posteriors: Mapping[str, ModelPosterior], goals: Goals, heavy: Col
             )
             sentence = DISAGREE.format(scalar_label(*scalar), name, worst_of.rhat, worst_of.ess, CONVERGED, why, ENOUGH)
             level, more = ("fail", MISSED) if name in heavy else ("caution", "")
-            found.append((level, Reason("posterior_rhat", sentence + more)))
+            found.append((level, Reason("posterior_rhat", sentence + more, models=(name,))))
         elif goals.is_short(posterior):
             sentence = SHORT.format(name, posterior.worst_ess, posterior.worst_rhat, goals.min_ess, CONVERGED)
-            found.append(("caution", Reason("short_posterior", sentence)))
+            found.append(("caution", Reason("short_posterior", sentence, models=(name,))))
     return found
 
 
@@ -144,6 +188,7 @@ def _looks(run: Run) -> list[Finding]:
             found.append(("ok", Reason("thrifty", THRIFTY.format(run.pace, pilot.evaluations, pilot.name))))
         if pilot.is_seen_once and run.explore != "quick":
             found.append(("caution", Reason("single_look", ONE_LOOK.format(pilot.name))))
+        found = about(found, pilot.name)
     return found
 
 
@@ -198,9 +243,9 @@ def neighbours(found: Mapping[str, Roughness], evidences: Evidences, goals: Goal
         if rough.is_rough and (matters or rough.is_stochastic):
             level = "fail" if rough.noise > NOISY else "caution" if rough.is_stochastic else level
             sentence = STOCHASTIC if rough.is_stochastic else ROUGH
-            told.append((level, Reason("rough", sentence.format(name, rough.noise))))
+            told.append((level, Reason("rough", sentence.format(name, rough.noise), models=(name,))))
         elif rough.single > 0 and matters:
-            told.append((level, Reason("float32", SINGLE.format(name, rough.floor))))
+            told.append((level, Reason("float32", SINGLE.format(name, rough.floor), models=(name,))))
     return told
 
 
@@ -217,12 +262,14 @@ def ending(ended: str, evidences: Evidences, goals: Goals) -> list[Finding]:
     """What is to be said of a run that ended before its goal."""
     if ended in ("target", "decided"):
         return []
-    pairs = [(a, b) for a in evidences.names for b in evidences.names if a != b]
-    alone = evidences.log_evidence(evidences.names[0]).error if len(evidences.names) == 1 else 0.0
-    error = max((evidences.log_bayes_factor(a, b).error for a, b in pairs), default=alone)
+    names = evidences.names
+    errors = {(a, b): evidences.log_bayes_factor(a, b).error for a in names for b in names if a != b}
+    errors = errors or {names: evidences.log_evidence(names[0]).error}
+    error, far = max(errors.values()), [set(pair) for pair, each in errors.items() if each > goals.target_error]
     code = "interrupted" if ended == "interrupted" else "target_not_reached"
-    if error <= goals.target_error and code == "target_not_reached":
+    if not far and code == "target_not_reached":
         return []
     why = ENDINGS.get(ended, "an interruption")
     sentence = f"the run ended by {why} at an error of {error:.3g}; the target was {goals.target_error:.3g}."
-    return [("caution", Reason(code, sentence))]
+    common = set.intersection(*far) if far else set()  # in every pair that is not known well enough
+    return [("caution", Reason(code, sentence, models=tuple(name for name in names if name in common)))]
