@@ -265,7 +265,7 @@ def ending(ended: str, evidences: Evidences, goals: Goals) -> list[Finding]:
     names = evidences.names
     errors = {(a, b): evidences.log_bayes_factor(a, b).error for a in names for b in names if a != b}
     errors = errors or {names: evidences.log_evidence(names[0]).error}
-    error, far = max(errors.values()), [set(pair) for pair, each in errors.items() if each > goals.target_error]
+    error, far = max(errors.values()), [set(pair) for pair, each in errors.items() if not each <= goals.target_error]
     code = "interrupted" if ended == "interrupted" else "target_not_reached"
     if not far and code == "target_not_reached":
         return []

@@ -11,8 +11,8 @@ from markupsafe import Markup, escape
 from supermodel.regressions import words
 from supermodel.report import regression_plots as plots
 from supermodel.report.html import rendered, section
-from supermodel.report.text import WORDS
 from supermodel.results.fingerprint import versions
+from supermodel.verdict.verdict import WORDS
 
 if TYPE_CHECKING:
     from supermodel.regressions.result import Regression

@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 import textwrap
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from supermodel.report.numbers import as_ratio, duration, mean_and_sd, probability, shown, thousands
-from supermodel.report.tables import Cells, scalar_values, scalars, weighted_quantiles
+from supermodel.report.tables import RESTS, Cells, heading, scalar_values, scalars, weighted_quantiles
 from supermodel.verdict.verdict import WORDS
 
 if TYPE_CHECKING:
     from supermodel.results.comparison import Comparison
     from supermodel.results.posterior import ModelPosterior
+    from supermodel.verdict.verdict import Verdict
 
 WIDTH = 100
 MOST_PARAMETERS = 12
@@ -32,7 +34,8 @@ def text(result: Comparison) -> str:
 def headline(result: Comparison, scale="trotta") -> str:
     """The number with both names, and what it means."""
     number, meaning, odds = told(result, scale)
-    mark = "" if result.verdict.level == "ok" else f"   [{result.verdict.level.upper()}]"
+    level = result.verdict_between(*result.pair()).level if result.excluded else result.verdict.level
+    mark = "" if level == "ok" else f"   [{level.upper()}]"
     words = textwrap.wrap(meaning, WIDTH - 2, initial_indent="  ", subsequent_indent="  ")
     return "\n".join([number + mark, *words, *([f"  {odds}"] if odds else [])])
 
@@ -42,16 +45,23 @@ def told(result: Comparison, scale="trotta") -> tuple[str, str, str]:
     if len(result.names) == 1:
         return f"ln Z({result.best}) = {shown(result.log_evidence(result.best))}", "", ""
     said = result.interpret(scale=scale)
-    odds = odds_sentence(result, said.first, said.second) if result.verdict.is_reliable else ""
+    odds = odds_sentence(result, said.first, said.second) if result.weighed else ""
     return said.headline, said.meaning, odds
 
 
 def odds_sentence(result: Comparison, first: str, second: str) -> str:
     """`B = 152; P(free | data) = 0.9935 at equal prior odds`."""
     estimate = result.log_bayes_factor(first, second)
-    best = max(result.probabilities, key=lambda name: result.probabilities[name])
+    best = max(result.weighed or result.names, key=lambda name: result.probabilities[name])
     share = probability(result.probabilities[best])
-    return f"B = {as_ratio(estimate.value)}, P({best} | data) = {share} at {odds_words(result)}"
+    among = f", among {joined(result.weighed)} alone" if result.excluded else ""
+    return f"B = {as_ratio(estimate.value)}, P({best} | data) = {share} at {odds_words(result)}{among}"
+
+
+def joined(names: Sequence[str]) -> str:
+    """`a, b and c`."""
+    *some, last = names
+    return f"{', '.join(some)} and {last}" if some else last
 
 
 def odds_words(result: Comparison) -> str:
@@ -64,8 +74,22 @@ def odds_words(result: Comparison) -> str:
 
 def verdict(result: Comparison) -> str:
     """The verdict and each reason on lines of its own."""
-    lines = [f"Verdict {WORDS[result.verdict.level]}"]
-    for code, sentence in result.verdict.reasons:
+    return verdict_lines(result.verdict, verdict_words(result))
+
+
+def verdict_words(result: Comparison) -> str:
+    """What the level means; where it is not of all models, of which it is, and what still stands."""
+    level = result.verdict.level
+    if not result.excluded:
+        return WORDS[level]
+    kept = f"ln B and probabilities of {joined(result.weighed)} stand"
+    return f"{level.upper()} for {joined(result.excluded)}: {RESTS[level]}; {kept}"
+
+
+def verdict_lines(found: Verdict, words: str) -> str:
+    """The verdict in these words, and each reason on lines of its own."""
+    lines = textwrap.wrap(f"Verdict {words}", WIDTH, subsequent_indent="  ")
+    for code, sentence in found.reasons:
         lines += textwrap.wrap(f"{code}: {sentence}", WIDTH, initial_indent="  · ", subsequent_indent="    ")
     return "\n".join(lines)
 
@@ -101,7 +125,9 @@ def parameters(result: Comparison) -> Cells | None:
             values = scalar_values(posterior, parameter, index)
             numbers = mean_and_sd(float(posterior.mean(parameter)[index]), float(posterior.sd(parameter)[index]))
             prior = getattr(result.priors.get(name, {}).get(parameter), "description", "")
-            rows.append((result.name_of(parameter, index), name, numbers, *marginal(posterior, values), prior))
+            rows.append(
+                (result.name_of(parameter, index), heading(result, name), numbers, *marginal(posterior, values), prior)
+            )
     if not rows:
         return None
     more = (

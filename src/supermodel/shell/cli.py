@@ -290,7 +290,7 @@ def _sensitivity(args: argparse.Namespace) -> int:
         })  # fmt: skip
     else:
         print(curve)
-    return result.verdict.exit_code
+    return result.verdict_between(curve.first, curve.second).exit_code
 
 
 def _reproduce(args: argparse.Namespace) -> int:

@@ -90,7 +90,9 @@ class Verdict:
     def between(self, first: str, second: str) -> Verdict:
         """On ln B of two models: of the findings those that it rests on; one that cancels in it is a caution at most."""
         found = [(r.level or self.level, r) for r in self.reasons if r.concerns(first, second)]
-        eased = [(min(level, "caution", key=LEVELS.index) if r.cancels(first, second) else level, r) for level, r in found]
+        eased = [
+            (min(level, "caution", key=LEVELS.index) if r.cancels(first, second) else level, r) for level, r in found
+        ]
         return self._scope(eased)
 
     def _scope(self, found: list[Finding]) -> Verdict:
