@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -68,10 +69,14 @@ def bayes_factors(result: Comparison, scale: Any = "trotta", *, ax: Axes) -> Axe
     ax.spines["left"].set_visible(False)
     ax.set_xticks([round(t, 2) for t in words.thresholds])
     level = result.verdict.level
-    of = f" for {', '.join(shortened(name, 16) for name in result.excluded)}" if result.excluded else ""
+    of = f" for {_named(result.excluded)}" if result.excluded else ""
     ax.set_xlabel(f"ln B   (bands: {words.name})" + ("" if level == "ok" else f"   verdict: {level.upper()}{of}"))
     stamp(ax, level if level == "fail" and not of else "ok")
     return ax
+
+
+def _named(names: Sequence[str]) -> str:
+    return ", ".join(shortened(name, 16) for name in names)
 
 
 def _is_refused(result: Comparison, first: str, second: str) -> bool:
@@ -142,8 +147,9 @@ def matrix(result: Comparison, *, ax: Axes) -> Axes:
     ax.tick_params(length=0)
     for spine in ax.spines.values():
         spine.set_visible(False)
-    ax.set_xlabel("ln B(row : column); blue favours the row")
-    stamp(ax, result.verdict.level, result.excluded)
+    of = f"   verdict: {result.verdict.level.upper()} for {_named(result.excluded)}" if result.excluded else ""
+    ax.set_xlabel(f"ln B(row : column); blue favours the row{of}")
+    stamp(ax, "ok" if of else result.verdict.level)
     return ax
 
 

@@ -36,8 +36,8 @@ def headline(result: Comparison, scale="trotta") -> str:
     number, meaning, odds = told(result, scale)
     level = result.verdict_between(*result.pair()).level if result.excluded else result.verdict.level
     mark = "" if level == "ok" else f"   [{level.upper()}]"
-    words = textwrap.wrap(meaning, WIDTH - 2, initial_indent="  ", subsequent_indent="  ")
-    return "\n".join([number + mark, *words, *([f"  {odds}"] if odds else [])])
+    words = [textwrap.wrap(said, WIDTH - 2, initial_indent="  ", subsequent_indent="  ") for said in (meaning, odds)]
+    return "\n".join([number + mark, *words[0], *words[1]])
 
 
 def told(result: Comparison, scale="trotta") -> tuple[str, str, str]:
@@ -54,7 +54,9 @@ def odds_sentence(result: Comparison, first: str, second: str) -> str:
     estimate = result.log_bayes_factor(first, second)
     best = max(result.weighed or result.names, key=lambda name: result.probabilities[name])
     share = probability(result.probabilities[best])
-    among = f", among {joined(result.weighed)} alone" if result.excluded else ""
+    among = (
+        f", among {joined(result.weighed)} ({joined(result.excluded)} could not be weighed)" if result.excluded else ""
+    )
     return f"B = {as_ratio(estimate.value)}, P({best} | data) = {share} at {odds_words(result)}{among}"
 
 
