@@ -40,6 +40,14 @@ def pytest_report_header(config):
     return f"SUPERMODEL_TEST_SEED={SEED}"
 
 
+@pytest.fixture(autouse=True)
+def each_comparison_is_a_statement_of_its_own(monkeypatch):
+    """After Ctrl-C the next comparison of one script is not begun; tests are many scripts, and one that resumes is another."""
+    from supermodel.engine import interrupts
+
+    monkeypatch.setattr(interrupts, "_statement", object)
+
+
 @pytest.fixture(scope="session")
 def seed() -> int:
     """Seed of the whole run, from SUPERMODEL_TEST_SEED."""

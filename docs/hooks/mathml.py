@@ -15,6 +15,7 @@ DISPLAY = re.compile(r'<div class="arithmatex">\s*\\\[(.*?)\\\]\s*</div>', re.DO
 TAG = re.compile(r"\\tag\{(\w+)\}")
 
 
+LONG = 50  # characters of LaTeX from which on a formula in a line of text may be wider than a phone, and scrolls there
 UNKNOWN = re.compile(r"<mi>(\\[A-Za-z]+)</mi>")  # what latex2mathml does not know it passes on as a name
 UPRIGHT = re.compile(r"<mi>&#x000([2-7][0-9A-F]);</mi>")  # one letter under \mathrm, which a browser would slant
 FUNCTION = re.compile(r"(<mi>(?:ln|log|exp|sin|cos|tanh|logit)</mi>)(?!<mo|</m)")  # ln Z, not lnZ
@@ -43,5 +44,9 @@ def on_post_page(output: str, page, config) -> str:
         anchor = f' id="eq-{tag[1]}"' if tag else ""
         return f'<div class="equation"{anchor}>{formula}{number}</div>'
 
+    def within(match: re.Match) -> str:
+        formula = mathml(match[1], "inline", where)
+        return f'<span class="long-formula">{formula}</span>' if len(match[1]) > LONG else formula
+
     output = DISPLAY.sub(displayed, output)
-    return INLINE.sub(lambda match: mathml(match[1], "inline", where), output)
+    return INLINE.sub(within, output)

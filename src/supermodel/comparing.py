@@ -58,7 +58,8 @@ def compare(
     The run ends when every model's ln B against the best one is known to `target_error` and the checks are passed;
     or, with `decide=(low, high)` and two models, as soon as the 2-sigma interval of ln B(first, second) lies wholly
     above `high`, below `low` or between them; or at `max_evaluations` or `max_seconds`, which the verdict then says.
-    Ctrl-C returns the best answer so far, before the next likelihood calls; a second Ctrl-C at once.
+    Ctrl-C returns the best answer so far, before the next likelihood calls; a second Ctrl-C at once. The next comparison of the
+    script, or of the cell of a notebook, then raises KeyboardInterrupt, so that a loop ends.
 
     `min_ess`: effective draws that every parameter of every posterior must have, with R-hat below 1.01 as is usual: the run
     goes on until it has them. Without it a run ends with ln B, and its posteriors have some hundred.

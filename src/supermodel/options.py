@@ -32,6 +32,11 @@ class Option(NamedTuple):
     def flag(self) -> str:
         return "--" + (self.called or self.name).replace("_", "-")
 
+    @property
+    def flags(self) -> tuple[str, ...]:
+        """All names on the command line: also that of the argument of `compare`."""
+        return tuple(dict.fromkeys((self.flag, "--" + self.name.replace("_", "-"))))
+
     def checked(self, value: Any, label: str = "") -> Any:
         """The value as `compare` uses it; an error names the option as the user wrote it."""
         try:

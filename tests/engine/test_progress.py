@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from types import SimpleNamespace
 
 import numpy as np
+import numpyro.distributions as dist
 import pytest
 from scipy import stats
 
@@ -115,7 +116,9 @@ def test_a_run_that_explores_says_what_it_does_and_how_fast():
 def test_the_limits_count_while_exploring():
     assert seconds_left(Exploring(goals=Goals(max_seconds=30.0)), 10.0) == pytest.approx(20.0)
     assert seconds_left(Exploring(limit=1624), 10.0) == pytest.approx(10.0)
-    assert expected(Exploring(evaluations=50_000)) == 50_000  # more than usual: no forecast, and no negative time
+    # More than usual: half as much again of what the first model has taken, then the second and the ladder.
+    assert 75_000 < expected(Exploring(evaluations=50_000)) < 100_000
+    assert expected(Exploring(evaluations=50_000, limit=60_000)) == 60_000
     # The limit where the user sets none: 2 000 000 calls, of which half are done after 10 s.
     weighed = Exploring(evaluations=PATIENCE // 2, is_weighed=True)
     weighed.evidences = Run(error=100.0).evidences
@@ -288,3 +291,77 @@ def test_a_real_kernel_shows_the_line_and_the_result():
         "execute_result",
     ]  # one line, whatever was told
     assert "Verdict OK" in outputs[1]["data"]["text/html"]
+
+
+# -- a made clock -----------------------------------------------------------------------------------------------------
+
+
+class Clock:
+    """Seconds that pass where a likelihood says so, and nowhere else."""
+
+    def __init__(self):
+        self.now = 0.0
+
+    def __call__(self):
+        return self.now
+
+
+class Crew:
+    """An executor of n workers, of which each does its part of a batch while the clock runs."""
+
+    def __init__(self, n, clock, each):
+        self.n, self.clock, self.each = n, clock, each
+
+    def map(self, call, points):
+        points = list(points)
+        answers = [call(point) for point in points]
+        self.clock.now += self.each * -(-len(points) // self.n)
+        return answers
+
+
+def forecasts(d, kind, monkeypatch, workers=0, each=0.3):
+    """(when, total seconds foretold) at every word of a run of two slow regressions, and how long it took."""
+    clock, told = Clock(), []
+    monkeypatch.setattr(time, "monotonic", clock)
+    rng = np.random.default_rng(d)
+    x = rng.standard_normal((40, d + 1))
+    y = x[:, 0] + rng.standard_normal(40)
+
+    def log_likelihood(p):
+        if not workers:
+            clock.now += each
+        r = y - x[:, : len(p["b"])] @ np.asarray(p["b"])
+        return float(-0.5 * np.sum(r**2) if kind == "normal" else -2.5 * np.sum(np.log1p(r**2 / 4)))
+
+    def model(k):
+        return sm.Model({"b": dist.Normal(0, 2).expand([k]).to_event(1)}, log_likelihood)
+
+    class Listening(Reporter):
+        def __call__(self, run):
+            self.pace.note(run)
+            if run.probes and not run.ended:
+                told.append((clock.now, clock.now + seconds_left(run, clock.now, self.pace)))
+
+    monkeypatch.setattr("supermodel.comparing.reporter", lambda progress: Listening(False, lambda line: None, clock))
+    crew = Crew(workers, clock, each) if workers else None
+    result = sm.compare({"a": model(d), "b": model(d + 1)}, seed=0, explore="thrifty", executor=crew)
+    assert result.verdict.is_reliable
+    return np.array(told), clock.now
+
+
+@pytest.mark.parametrize(("d", "kind"), [(1, "normal"), (4, "normal"), (7, "normal"), (2, "student"), (4, "student")])
+def test_from_a_tenth_on_a_slow_run_is_foretold_within_a_factor_of_two(d, kind, monkeypatch):
+    told, took = forecasts(d, kind, monkeypatch)
+    late = told[told[:, 0] > 0.1 * took]
+    assert len(late) > 10 and np.all(late[:, 1] < 2 * took) and np.all(late[:, 1] > took / 2)
+
+
+def test_more_workers_shorten_the_forecast_as_they_shorten_the_run(monkeypatch):
+    totals, lasted = [], []
+    for workers in (1, 2, 4):
+        told, took = forecasts(4, "normal", monkeypatch, workers)
+        late = told[told[:, 0] > 0.1 * took]
+        assert np.all(late[:, 1] < 2 * took) and np.all(late[:, 1] > took / 2)
+        totals.append(late[0, 1])
+        lasted.append(took)
+    assert totals[0] > 1.6 * totals[1] > 1.6**2 * totals[2] and lasted[0] > 1.8 * lasted[1]

@@ -1,5 +1,6 @@
 """Ctrl-C at every phase: an answer at once, and with a checkpoint the bits of a run that was never stopped."""
 
+import json
 import os
 import signal
 import threading
@@ -11,6 +12,7 @@ import pytest
 from scipy import stats
 
 import supermodel as sm
+from supermodel.engine import interrupts
 from supermodel.engine.edge import Edge
 from supermodel.engine.goals import Goals
 from supermodel.engine.policy import BATCH
@@ -159,3 +161,48 @@ def test_outside_the_main_thread_nothing_is_installed(whole):
     thread.start()
     thread.join()
     assert handlers == [signal.default_int_handler] and bits(found[0]) == bits(whole)
+
+
+def test_one_press_leaves_a_loop_over_comparisons(monkeypatch, phases):
+    monkeypatch.setattr(interrupts, "_statement", lambda: "script")
+    begun, answers = [], []
+
+    def loop():
+        for star in range(5):
+            begun.append(star)
+            problem = Asked(lambda n: ctrl_c() if len(begun) == 2 and n == phases["blocks"] else None)
+            answers.append(sm.compare(problem.models, **OPTIONS))
+
+    with pytest.raises(KeyboardInterrupt, match="this one is not begun"):
+        loop()
+    assert begun == [0, 1, 2] and [a.settings["ended"] for a in answers] == ["target", "interrupted"]
+    assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
+    loop()  # who catches it goes on
+    assert begun[3:] == [0, 1, 2, 3, 4]
+
+
+def test_in_another_cell_the_next_comparison_begins(monkeypatch, phases):
+    cells = iter(range(10))
+    monkeypatch.setattr(interrupts, "_statement", lambda: ("cell", next(cells)))
+    part = sm.compare(Asked(lambda n: ctrl_c() if n == phases["blocks"] else None).models, **OPTIONS)
+    assert part.settings["ended"] == "interrupted"
+    assert sm.compare(Asked().models, **OPTIONS).settings["ended"] == "target"
+
+
+@pytest.mark.parametrize("phase", ["0 explored", "blocks"])
+def test_an_interrupted_run_says_how_it_goes_on(phase, phases, tmp_path):
+    def stopped(**options):
+        problem = Asked(lambda n: ctrl_c() if n == phases[phase] + 1 else None)
+        return {r.code: r.sentence for r in sm.compare(problem.models, **OPTIONS, **options).verdict.reasons}[
+            "interrupted"
+        ]
+
+    assert "With `checkpoint` the same call would go on from here." in stopped()
+    assert "The same call, with the same checkpoint, goes on from here." in stopped(checkpoint=tmp_path / "run.nc")
+
+
+def test_before_anything_is_weighed_nothing_is_shown_as_a_number(phases):
+    result = sm.compare(Asked(lambda n: ctrl_c() if n == phases["0 explored"] + 1 else None).models, **OPTIONS)
+    assert result.verdict.level == "fail" and np.isnan(result.log_evidence("wide").value)
+    shown = str(result)
+    assert "unknown" in shown and "0.000" not in shown and json.loads(result.to_json())

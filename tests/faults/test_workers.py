@@ -172,7 +172,26 @@ options = {"explore": "quick", "max_evaluations": 500}
 def test_a_script_without_a_guard_is_told_of_it(tmp_path):
     (tmp_path / "bare.py").write_text(SCRIPT + "sm.evidence(models['one'], executor=1, progress=False, **options)\n")
     done = subprocess.run([sys.executable, "bare.py"], cwd=tmp_path, capture_output=True, text=True, timeout=120)
-    assert done.returncode == 1 and 'below `if __name__ == "__main__":`' in done.stderr.splitlines()[-1]
+    said = done.stderr.splitlines()
+    assert done.returncode == 1 and 'Write the line `if __name__ == "__main__":` above it' in said[-1]
+    assert "import bare.py anew and would come to line 10 of it" in said[-1] and len(said) < 20
+
+
+def test_a_guard_in_a_function_of_the_script_or_another_one_is_no_guard_but_enough_for_silence(tmp_path):
+    """A script whose guard does not hold the call: the workers end without a word, and the sentence is that of a death."""
+    call = "\ndef work():\n    sm.evidence(models['one'], executor=1, progress=False, **options)\n\nwork()\n"
+    (tmp_path / "half.py").write_text(SCRIPT + call + "if __name__ == '__main__':\n    print('never')\n")
+    done = subprocess.run([sys.executable, "half.py"], cwd=tmp_path, capture_output=True, text=True, timeout=120)
+    said = done.stderr.splitlines()
+    assert done.returncode == 1 and 'below `if __name__ == "__main__":`' in said[-1]
+    assert done.stderr.count("Traceback") <= 2
+
+
+def test_a_script_with_a_guard_runs(tmp_path):
+    call = "    print(sm.evidence(models['one'], executor=1, progress=False, **options).evaluations['likelihood'])\n"
+    (tmp_path / "guarded.py").write_text(SCRIPT + "if __name__ == '__main__':\n" + call)
+    done = subprocess.run([sys.executable, "guarded.py"], cwd=tmp_path, capture_output=True, text=True, timeout=120)
+    assert done.returncode == 0 and int(done.stdout) > 0, done.stderr
 
 
 def test_workers_on_the_command_line(tmp_path, capsys):

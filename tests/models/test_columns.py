@@ -194,3 +194,40 @@ def test_a_frame_with_two_columns_of_one_name_is_refused():
     pd = pytest.importorskip("pandas")
     with pytest.raises(DataError, match="two columns named 'x'"):
         as_columns(pd.DataFrame([[1, 2]], columns=["x", "x"]))
+
+
+def test_a_text_among_numbers_is_told_with_column_and_row(tmp_path):
+    pd = pytest.importorskip("pandas")
+    mixed = [0.1, 0.9, "n/a", 2.9]
+    where = r"column 'y' holds a text: 'n/a' in row 2 \(counted from 0\), where 3 of 4 rows are numbers"
+    for data in ({"x": X, "y": mixed}, pd.DataFrame({"x": X, "y": mixed}), {"x": X, "y": [str(v) for v in mixed]}):
+        with pytest.raises(DataError, match=where):
+            sm.evidence(line(), data, progress=False)
+    with pytest.raises(DataError, match=r"column 'x' holds a text: 'one' in row 1"):
+        sm.evidence(line(), {"x": [0.0, "one", 2.0, 3.0], "y": Y}, progress=False)
+    with pytest.raises(DataError, match="column 'y' holds a text: '0.1' in row 0"):
+        sm.evidence(line(), {"x": X, "y": [str(v) for v in Y]}, progress=False)
+    path = tmp_path / "obs.csv"
+    path.write_text("x,y\n0,0.1\n1,0.9\n2,bad\n3,2.9\n")
+    with pytest.raises(DataError, match=r"column 'y' holds a text: 'bad' in line 4 of obs.csv"):
+        sm.evidence(line(), path, progress=False)
+
+
+def test_a_text_that_a_written_likelihood_meets_is_told_where_it_fails():
+    def log_likelihood(p, data):
+        return float(stats.norm.logpdf(np.asarray(data["flux"], float), p["b"]).sum())
+
+    model = sm.Model({"b": stats.norm(0, 2)}, log_likelihood)
+    with pytest.raises(sm.errors.ModelError, match="column 'flux' holds a text: 'n/a' in row 1"):
+        sm.evidence(model, {"flux": [0.1, "n/a", 0.3]}, progress=False)
+    # A column that it does not read, of names that look like numbers, is nobody's trouble.
+    names = {"flux": [0.1, 0.2, 0.3], "name": ["2003", "2004", "2004ab"]}
+    assert np.isfinite(sm.evidence(model, names, progress=False, explore="quick").value)
+
+
+@pytest.mark.parametrize("data", [{"x": [], "y": []}, {"x": X, "y": Y[:0]}, np.zeros(0), {"x": Y[:0]}])
+def test_data_of_zero_rows_are_refused(data):
+    with pytest.raises(DataError, match="the data have no rows"):
+        received(data, [line()])
+    assert received({"x": X, "y": Y, "knots": []}, [line()]).data["y"] is Y  # a list of settings may be empty
+    assert received(None).data is None and received({}).data == {}

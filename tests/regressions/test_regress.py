@@ -268,3 +268,63 @@ def test_bad_tests_are_a_sentence(case):
     call, words = BAD_TESTS[case]
     with pytest.raises(sm.SupermodelError, match=words):
         call()
+
+
+def test_the_words_are_those_of_the_scale_of_every_result_which_is_named():
+    from supermodel.report.scales import DEFAULT, SCALES
+
+    result = sm.ttest(np.array([0.4, 1.3, -0.2, 2.1, 0.9, 1.6, 0.3, 1.1, 0.8, 1.9]))
+    found = result.log_bayes_factor()
+    ours, jeffreys = SCALES[DEFAULT], SCALES["jeffreys"]
+    assert result.sentence().endswith(f"{ours.band(found)} evidence ({ours.name}).")
+    assert result.sentence("jeffreys").endswith(f"{jeffreys.band(found)} evidence (Jeffreys).")
+    assert ours.band(found) != jeffreys.band(found) and ours.name in str(result)
+    small = sm.ttest(np.array([0.4, -0.3, -0.2, 0.1]))
+    assert small.sentence().endswith(": inconclusive (Trotta).")
+
+
+def test_a_t_test_from_t_and_n_is_that_of_the_data():
+    rng = np.random.default_rng(8)
+    x, y = rng.normal(0.5, 2.0, 14), rng.normal(0.0, 2.0, 9)
+    one = stats.ttest_1samp(x, 0.0).statistic
+    two = stats.ttest_ind(x, y).statistic
+    for told, data in ((sm.ttest(t=one, n=14), sm.ttest(x)), (sm.ttest(t=two, n=(14, 9)), sm.ttest(x, y)),
+                       (sm.ttest(t=two, n=(14, 9), alternative="less", rscale="wide"),
+                        sm.ttest(x, y, alternative="less", rscale="wide"))):  # fmt: skip
+        a, b = told.log_bayes_factor(), data.log_bayes_factor()
+        assert abs(a.value - b.value) < 1e-6 + 5 * np.hypot(a.error, b.error)
+        assert told.effects()[0].mean == pytest.approx(data.effects()[0].mean, abs=1e-9)
+        assert [effect.label for effect in told.effects()] == ["delta"]
+    assert "t = 2.5, n = (14, 9)" in str(sm.ttest(t=2.5, n=(14, 9)))
+    assert sm.ttest(t=2.03, n=80).log_bayes_factor().value == pytest.approx(_rouder(2.03, 80, np.sqrt(0.5)), abs=1e-5)
+
+
+def _rouder(t, n, r):
+    """Equation 1 of Rouder et al. (2009): ln B10 of one sample, with a Cauchy of scale r."""
+    from scipy.integrate import quad
+
+    v = n - 1
+
+    def term(g):
+        a = 1 + n * g * r**2
+        return a**-0.5 * (1 + t**2 / (a * v)) ** (-(v + 1) / 2) * (2 * np.pi) ** -0.5 * g**-1.5 * np.exp(-1 / (2 * g))
+
+    total = quad(term, 0, 1)[0] + quad(term, 1, np.inf)[0]
+    return np.log(total) + (v + 1) / 2 * np.log1p(t**2 / v)
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"t": 2.0},
+        {"n": 10},
+        {"t": np.inf, "n": 10},
+        {"t": 2.0, "n": 1},
+        {"t": 2.0, "n": (3, 4, 5)},
+        {"t": 1.0, "n": 4.5},
+        {},
+    ],
+)
+def test_a_t_test_without_data_needs_t_and_n(wrong):
+    with pytest.raises(sm.SupermodelError, match="t statistic|a finite t"):
+        sm.ttest(**wrong)

@@ -16,8 +16,9 @@ from supermodel.errors import DataError, SupermodelError
 from supermodel.estimation.estimate import Evidences
 from supermodel.report import plots
 from supermodel.report.corner_plot import BINS, HELD, Panel, _density, _panel, ticks
+from supermodel.report.numbers import counted
 from supermodel.report.posterior_plots import smoothed
-from supermodel.report.style import end_labels
+from supermodel.report.style import beside, end_labels
 from supermodel.results.record import ChainRecord
 from supermodel.trust.calibrate import Calibration
 from supermodel.verdict.verdict import Reason, Verdict, worst
@@ -262,3 +263,69 @@ def test_contours_of_a_corner_hold_what_they_say():
     error = 4.9 * np.sqrt(wanted * (1 - wanted) / len(x)) + step**2 / (2 * np.pi)
     assert np.all(np.abs(shares - wanted) < error)
     assert np.all(np.abs(shares[::-1] - wanted) > error)  # the planted error: the wrong contour
+
+
+def boxes_cover(first, second) -> bool:
+    return first.x0 < second.x1 and second.x0 < first.x1 and first.y0 < second.y1 and second.y0 < first.y1
+
+
+@pytest.mark.parametrize(("slope", "curvature"), [(0.0, -1.0), (2.0, 0.0), (-2.0, 0.0), (0.0, 3.0), (30.0, 0.0)])
+def test_the_label_of_a_point_does_not_lie_on_its_curve(slope, curvature):
+    figure, ax = plt.subplots(figsize=(5, 3))
+    x = np.linspace(-1.0, 1.0, 41)
+    y = slope * x + curvature * x**2
+    ax.plot(x, y)
+    levels = (-1.0, 0.5)
+    beside(ax, "the prior\nof the run", (0.0, 0.0), (x, y), levels)
+    box = ax.texts[-1].get_window_extent(figure.canvas.get_renderer())
+    at = ax.transData.transform(np.column_stack([np.linspace(-1, 1, 2001), np.interp(np.linspace(-1, 1, 2001), x, y)]))
+    on = (at[:, 0] > box.x0) & (at[:, 0] < box.x1) & (at[:, 1] > box.y0) & (at[:, 1] < box.y1)
+    assert not on.any()
+    inside = ax.get_window_extent()
+    assert inside.x0 <= box.x0 and box.x1 <= inside.x1 and inside.y0 <= box.y0 and box.y1 <= inside.y1
+
+
+def test_no_title_of_the_overview_runs_into_its_neighbour(result):
+    axes = result.plot()
+    figure = axes[0, 0].figure
+    figure.draw_without_rendering()
+    seen = [(ax, ax.title if ax.get_title() else ax._left_title) for ax in axes.flat]
+    boxes = [title.get_window_extent() for _, title in seen if title.get_text()]
+    assert len(boxes) >= 3 and any("\n" in title.get_text() for _, title in seen)  # of the average, which is long
+    assert not any(boxes_cover(a, b) for a, b in itertools.combinations(boxes, 2))
+    assert all(box.x1 <= figure.bbox.x1 for box in boxes)
+    for (ax, title), box in zip(seen, boxes, strict=False):
+        others = [other.get_window_extent() for other in axes.flat if other is not ax]
+        assert not any(boxes_cover(box, other) for other in others), title.get_text()
+
+
+def test_where_weights_fail_the_picture_says_what_to_run(result):
+    found = result.sensitivity("c", np.geomspace(0.02, 50, 15))
+    assert not found.is_reliable.all()
+    texts = {text.get_text() for text in found.plot().texts}
+    assert {text for text in texts if "weights fail" in text} <= {
+        "the weights fail: run with a wider prior", "the weights fail: run with a narrower prior",
+    }  # fmt: skip
+    assert any("weights fail: run with" in text for text in texts)
+
+
+def test_names_of_bands_that_lie_close_are_left_out(result):
+    far = dataclasses.replace(
+        result.sensitivity("c", np.geomspace(0.5, 2, 5)), values=np.full(5, 300.0), errors=np.full(5, 0.01),
+        pareto_k=np.zeros(5), original=dataclasses.replace(result.log_bayes_factor("line", "level"), value=300.0),
+    )  # fmt: skip
+    ax = far.plot()
+    ax.figure.draw_without_rendering()
+    bands = [text.get_window_extent() for text in ax.texts if "≥" in text.get_text()]
+    assert len(bands) == 1
+
+
+def test_a_picture_asked_for_in_place_of_a_scale_is_told_where_it_is(result):
+    with pytest.raises(SupermodelError, match=r"plots.corner\(result\)"):
+        result.plot("corner")
+    with pytest.raises(SupermodelError, match="there is no scale 'corners'"):
+        result.plot("corners")
+
+
+def test_one_of_a_kind_is_singular():
+    assert counted(1, "crossing") == "1 crossing" and counted(0, "chain") == "0 chains"

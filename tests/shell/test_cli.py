@@ -1,5 +1,6 @@
 """The command line: exit codes, messages without tracebacks, JSON for machines, tables for people."""
 
+import dataclasses
 import json
 import os
 from importlib import resources
@@ -211,3 +212,24 @@ def test_reproduce_asks_for_one_thread_of_blas_unless_told_otherwise(tmp_path, m
     monkeypatch.setattr("supermodel_paper.reproduce.main", lambda fast, out: 0)
     assert main(["reproduce", "--fast", "--out", str(tmp_path)]) == 0
     assert [os.environ[name] for name in ONE_THREAD] == ["2", "1", "2"]
+
+
+@pytest.mark.parametrize("flag", ["--workers", "--executor"])
+def test_the_executor_has_its_own_name_too(flag, monkeypatch):
+    seen = {}
+
+    def compare(models, data, **options):
+        seen.update(options)
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("supermodel.comparing.compare", compare)
+    assert main(["compare", SINE, flag, "2"]) == 130 and seen["executor"] == 2
+
+
+@pytest.mark.parametrize(
+    ("level", "ended", "code"), [("fail", "interrupted", 130), ("caution", "interrupted", 0), ("fail", "", 4)]
+)
+def test_interrupted_before_an_answer_is_130(level, ended, code, monkeypatch, capsys):
+    made = dataclasses.replace(made_result(verdict=Verdict(level)), settings={"ended": ended})
+    monkeypatch.setattr("supermodel.comparing.compare", lambda *given, **options: made)
+    assert main(["compare", SINE]) == code

@@ -53,7 +53,7 @@ def answers(found) -> dict[str, bool | None]:
 def test_good_models_pass_by_a_real_comparison():
     found = sm.check(models(), DATA, target_error=0.5)
     assert found.passed and None not in list(answers(found).values())[:1], str(found)
-    assert len(found.findings) == 3 + 3 + 1 and str(found).startswith("ok")
+    assert len(found.findings) == 5 + 5 + 1 and str(found).startswith("ok")
 
 
 def test_a_dropped_constant_is_seen_and_where_it_cannot_be_it_is_said(monkeypatch):
@@ -64,6 +64,28 @@ def test_a_dropped_constant_is_seen_and_where_it_cannot_be_it_is_said(monkeypatc
     assert answers(sm.check(counts, {"y": np.array([3.0, 1.0])}))["the likelihood of 'k' keeps its constants"] is True
     nowhere = {"k": sm.Model({}, lambda p, data: 0.0)}
     assert answers(sm.check(nowhere, np.zeros(2)))["the likelihood of 'k' keeps its constants"] is None
+
+
+def test_a_misspelt_parameter_is_seen(monkeypatch):
+    monkeypatch.setattr(module, "compare", compared(0.0))
+    question = "the likelihood of 'level' reads every parameter"
+    assert answers(sm.check(models(), DATA))[question] is True
+    misspelt = {"level": sm.Model({"lewel": stats.norm(0, 1)}, likelihood())}
+    found = sm.check(misspelt, DATA)
+    assert answers(found)[question] is False and "lewel" in str(found) and not found.passed
+
+
+def test_a_likelihood_in_place_of_its_logarithm_is_seen(monkeypatch):
+    monkeypatch.setattr(module, "compare", compared(0.0))
+    many, question = {"y": np.linspace(-1, 1, 30)}, "the likelihood of 'k' is a logarithm"
+
+    def asked(data, function):
+        return answers(sm.check({"k": sm.Model({"level": stats.norm(0, 1)}, function)}, data))[question]
+
+    assert asked(many, likelihood()) is True
+    assert asked(many, lambda p, data: np.exp(likelihood()(p, data))) is False
+    # One datum, and a prior within its error: ln L and L look alike, which is said and not judged.
+    assert asked({"y": np.array([0.1])}, lambda p, data: 0.5 + 0.01 * np.tanh(p["level"])) is None
 
 
 def test_a_prior_that_does_not_integrate_to_one_is_seen():

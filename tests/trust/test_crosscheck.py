@@ -1,7 +1,10 @@
 """Models handed to a nested sampler: the same evidence, and one figure for the disagreement."""
 
 import re
+import time
+import warnings
 
+import jax.numpy as jnp
 import numpy as np
 import numpyro
 import numpyro.distributions as dist
@@ -9,6 +12,7 @@ import pytest
 from scipy import stats
 
 from made_result import made_result
+from supermodel.comparing import evidence
 from supermodel.errors import SupermodelError
 from supermodel.estimation.estimate import Estimate
 from supermodel.models.adapters.from_log_density import from_log_density
@@ -16,6 +20,8 @@ from supermodel.models.adapters.from_numpyro import from_numpyro
 from supermodel.models.adapters.from_unit_cube import from_unit_cube
 from supermodel.models.adapters.to_nested import to_dynesty
 from supermodel.models.model import Model
+from supermodel.trust import crosscheck as module
+from supermodel.trust import peers
 from supermodel.trust.crosscheck import Crosscheck, _log_bayes_factors, crosscheck, disagreement
 
 
@@ -123,3 +129,72 @@ def test_dynesty_agrees():
 def test_peers_agree_closely(peer):
     found = run(peer, 500)
     assert max(e.error for e in found.theirs.values()) < 0.2
+
+
+def seven():
+    """Seven parameters, as in the issue that took nine minutes without an answer."""
+    rng = np.random.default_rng(0)
+    x = rng.standard_normal((40, 6))
+    y = x[:, 0] + rng.standard_normal(40)
+
+    def log_likelihood(p):
+        return jnp.sum(dist.Normal(x @ p["b"], p["s"]).log_prob(y))
+
+    return {"seven": Model({"b": dist.Normal(0, 2).expand([6]).to_event(1), "s": dist.HalfNormal(3)}, log_likelihood)}
+
+
+@pytest.fixture(scope="module")
+def seven_compared():
+    return evidence(seven()["seven"], seed=0, explore="quick", progress=False)
+
+
+@pytest.mark.parametrize("peer", ["dynesty", "nautilus"])
+def test_at_its_limit_a_peer_gives_up_with_what_it_has(peer, seven_compared):
+    pytest.importorskip(peer)
+    since = time.monotonic()
+    found = crosscheck(seven_compared, peer, models={"model": seven()["seven"]}, max_seconds=3.0)
+    assert time.monotonic() - since < 60  # the compilations before the clock starts, and LATE
+    assert found.unfinished == ("model",) and found.agreement == "unfinished" and not found.agrees
+    assert "no answer within the limit on time" in str(found) and "sigma" not in str(found)
+    there, truth = found.theirs["model"], seven_compared.value
+    assert there.error > 1.0 and not there.value > truth + 1.0  # a part of the evidence, with what may be missing
+
+
+def test_before_the_first_live_points_there_is_nothing_to_show(seven_compared):
+    found = crosscheck(seven_compared, "dynesty", models={"model": seven()["seven"]}, max_seconds=1e-9)
+    assert found.unfinished == ("model",) and np.isnan(found.theirs["model"].value)
+    assert found.evaluations["model"] == 0 and "no answer" in str(found)
+
+
+def test_the_sampler_is_chosen_by_the_number_of_parameters(monkeypatch):
+    dynesty = pytest.importorskip("dynesty")
+    chosen = []
+
+    def sampler(*arguments, sample, **options):
+        chosen.append(sample)
+        raise peers.Late
+
+    monkeypatch.setattr(dynesty, "NestedSampler", sampler)
+    for d in (3, 4, 20, 21):
+        f = peers.ForNested(None, None, d, (), None, None, None)
+        peers.by_dynesty(f, 100, 0, peers.Watch(1.0, lambda line: None))
+    assert chosen == ["unif", "rwalk", "rwalk", "rslice"]
+
+
+def test_the_peer_s_warnings_are_one_line_and_its_progress_is_told(monkeypatch, seven_compared):
+    said = []
+
+    def noisy(f, n_live, seed, watch):
+        for k in range(300):
+            warnings.warn(f"the peer has trouble {k}", RuntimeWarning, stacklevel=2)
+        watch.counted(lambda x: 0.0)(np.zeros(7))
+        return peers.Found(Estimate(seven_compared.value, 0.1), 1, True)
+
+    monkeypatch.setitem(peers.PEERS, "dynesty", noisy)
+    monkeypatch.setattr(module._Line, "__call__", lambda self, line: said.append(line))
+    found = crosscheck(seven_compared, "dynesty", models={"model": seven()["seven"]})
+    assert len(found.warnings) == 300 and found.agrees
+    assert str(found).count("trouble") == 1 and "dynesty gave 300 warnings, the first: the peer has trouble 0" in str(
+        found
+    )
+    assert said == ["dynesty on 'model': 1 calls · 0 of at most 600 s"]

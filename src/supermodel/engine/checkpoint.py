@@ -65,6 +65,7 @@ def write(run: Run, path: str | os.PathLike[str]) -> None:
         "gradients": run.meter.gradients,
         "rejected": {joint.name: joint.rejected for joint, _ in run.probes},
         "pace": run.pace,
+        "unread": run.unread,
         "pilots": [_pilot_attributes(p) for p in run.pilots],
         "arms": [_arm_attributes(arm) for arm in run.arms],
     }
@@ -165,6 +166,7 @@ def resume(run: Run, path: str | os.PathLike[str]) -> bool:
         run.meter.evaluations, run.meter.gradients = int(attrs["evaluations"]), int(attrs["gradients"])
         run.arms = [_restored_arm(run, groups[f"arm{i}"], row) for i, row in enumerate(attrs["arms"])]
         run.pace = float(attrs.get("pace", 0.0))
+        run.unread = {str(name): tuple(map(str, each)) for name, each in attrs.get("unread", {}).items()}
         rejected = {str(name): int(n) for name, n in attrs.get("rejected", {}).items()}
     for i, (joint, (points, values)) in enumerate(run.probes):
         prior = groups[f"probe{i}"]["log_prior"]

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from supermodel.embedding.reference import REFERENCE
 from supermodel.engine.explore import Look
 from supermodel.engine.goals import Goals
 from supermodel.engine.policy import AGREE_ERRORS, AGREE_NATS, DISAGREE_ERRORS, VAGUE
@@ -41,14 +42,18 @@ def judge(run: Run, posteriors: Mapping[str, ModelPosterior] | None = None) -> V
     """All findings on the edges, the looks at every model, its posterior, and on how the run ended."""
     if not run.is_weighed:
         why = ENDINGS.get(run.ended, "an interruption")
-        sentence = f"the run ended by {why} before the models could be weighed: what it shows is a rough look."
+        listed = ", ".join(map(repr, run.models))
+        sentence = (
+            f"the run ended by {why} before the models ({listed}) could be weighed: what it shows is a rough look."
+        )
         code = "interrupted" if run.ended == "interrupted" else "target_not_reached"
-        return worst([("fail", Reason(code, sentence)), *unkept(run)])
+        sentence += goes_on(run)
+        return worst([("fail", Reason(code, sentence)), *unused(run.unread, run.models), *unkept(run)])
     found: list[Finding] = []
     for arm in run.arms:
         if arm.report is None:
             continue
-        for finding in findings(arm.report, "between {!r} and {!r}: ".format(*arm.edge.pair.names)):
+        for finding in findings(arm.report, between(*arm.edge.pair.names)):
             found.append(_on_edge(run, arm, finding, posteriors or {}))
     rough = {pilot.name: pilot.roughness for pilot in run.pilots}
     found += _looks(run) + neighbours(rough, run.evidences(), run.goals)
@@ -61,7 +66,14 @@ def judge(run: Run, posteriors: Mapping[str, ModelPosterior] | None = None) -> V
     found += agreement(posteriors or {}, run.goals, heavy)
     for joint, _ in run.probes:
         found += about(rejections({joint.name: joint.rejected}, run.evaluations), joint.name)
-    return worst(_spread(run, found) + ending(run.ended, run.evidences(), run.goals) + unkept(run))
+    found += unused(run.unread, run.models)
+    return worst(_spread(run, found) + ending(run.ended, run.evidences(), run.goals, goes_on(run)) + unkept(run))
+
+
+def between(first: str, second: str) -> str:
+    """Where a finding comes from, in words of which a user knows each."""
+    other = "the reference (a density of known integral, fitted to it)" if second == REFERENCE else repr(second)
+    return f"between {first!r} and {other}: "
 
 
 def _is_eased(run: Run, arm: Arm, code: str) -> bool:
@@ -171,7 +183,7 @@ def _looks(run: Run) -> list[Finding]:
         final = evidences.log_evidence(pilot.name)
         rough = [look for look in pilot.looks if np.isfinite(look.log_evidence)]
         told = ", ".join(f"{look.log_evidence:.2f} ± {look.error:.2f} ({look.name})" for look in rough)
-        sentence = f"ln Z of {pilot.name!r} is {final.value:.2f} ± {final.error:.2f}; the looks at it gave {told}."
+        sentence = f"ln Z of {pilot.name!r} is {final.value:.2f} ± {final.error:.2f}; the looks at it (explorations) gave {told}."
         if not pilot.is_agreed:
             found.append(("fail", Reason("looks_disagree", sentence if rough else NO_LOOK.format(pilot.name))))
         elif rough:
@@ -205,7 +217,7 @@ THRIFTY = (
     "calls take {:.2g} s, so that {} of them looked for the posterior of {!r}, a tenth of the usual number. A narrow mode, which "
     "fills less than a hundredth of the prior, may be missed; explore='thorough' looks for it."
 )
-ONE_LOOK = "the budget had room for one look at {!r} only: what it missed, no other could tell."
+ONE_LOOK = "the budget had room for one look (exploration) at {!r} only: what it missed, no other could tell."
 NO_LOOK = "the chains that explored {!r} from different starts did not meet: a part of its posterior may be missed."
 
 
@@ -258,7 +270,35 @@ def rejections(counts: Mapping[str, int], evaluations: int) -> list[Finding]:
     ]
 
 
-def ending(ended: str, evidences: Evidences, goals: Goals) -> list[Finding]:
+UNUSED = (
+    "ln L of {!r} does not depend on {}: the data say nothing of it, and it cannot move ln B. If that is not meant, a name is "
+    "misspelt, in the prior or in the likelihood."
+)
+
+
+def unused(found: Mapping[str, Collection[str]], models: Mapping[str, Any]) -> list[Finding]:
+    """What is to be said of parameters that a likelihood does not read: most of all where they are what sets two models apart."""
+    told: list[Finding] = []
+    for name, parameters in found.items():
+        sets_apart = any(p not in other.priors for p in parameters for other in models.values())
+        listed = " and ".join(repr(p) for p in parameters)
+        if parameters:
+            sentence = UNUSED.format(name, listed)
+            told.append(("caution" if sets_apart else "ok", Reason("unused_parameter", sentence, models=(name,))))
+    return told
+
+
+def goes_on(run: Any) -> str:
+    """How a run that was stopped goes on, if it can."""
+    if run.ended != "interrupted":
+        return ""
+    return RESUMED if run.keep is not None else " With `checkpoint` the same call would go on from here."
+
+
+RESUMED = " The same call, with the same checkpoint, goes on from here."
+
+
+def ending(ended: str, evidences: Evidences, goals: Goals, then: str = "") -> list[Finding]:
     """What is to be said of a run that ended before its goal."""
     if ended in ("target", "decided"):
         return []
@@ -272,4 +312,4 @@ def ending(ended: str, evidences: Evidences, goals: Goals) -> list[Finding]:
     why = ENDINGS.get(ended, "an interruption")
     sentence = f"the run ended by {why} at an error of {error:.3g}; the target was {goals.target_error:.3g}."
     common = set.intersection(*far) if far else set()  # in every pair that is not known well enough
-    return [("caution", Reason(code, sentence, models=tuple(name for name in names if name in common)))]
+    return [("caution", Reason(code, sentence + then, models=tuple(name for name in names if name in common)))]

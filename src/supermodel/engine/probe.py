@@ -10,10 +10,11 @@ import numpy as np
 
 from supermodel.engine.explore import Known
 from supermodel.engine.meter import Meter
-from supermodel.engine.policy import BATCH
+from supermodel.engine.policy import BATCH, SMALL_SHARE
 from supermodel.models.joint import Joint
 from supermodel.models.model import Model
 from supermodel.models.space import Space
+from supermodel.models.unread import unread
 
 WITH_GRADIENT = 3.0  # times what a value costs that a value with its gradient does, about
 
@@ -48,3 +49,13 @@ def pace(probed: list[tuple[Joint, Known]]) -> float:
     """Seconds a call of the slowest model, of a traced one with its gradient; 0 where none has been timed."""
     each = [joint.pace * (WITH_GRADIENT if joint.is_traceable else 1.0) for joint, _ in probed]
     return max((seconds for seconds in each if np.isfinite(seconds)), default=0.0)
+
+
+def unread_of(probed: list[tuple[Joint, Known]], meter: Meter) -> dict[str, tuple[str, ...]]:
+    """The parameters that ln L of a model does not depend on; a black box is asked where that is a small part of the budget."""
+    found = {}
+    for joint, (points, values) in probed:
+        affordable = meter.affords(1 + len(joint.space.names), SMALL_SHARE)
+        ask = partial(meter.likelihood, joint) if affordable else None
+        found[joint.name] = unread(joint, points, values, ask)
+    return found

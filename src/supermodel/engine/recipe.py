@@ -21,13 +21,14 @@ from supermodel.embedding.warp import identity as no_warp
 from supermodel.engine.checkpoint import check_densities, identity, read
 from supermodel.engine.goals import Goals
 from supermodel.engine.interrupts import Interrupts
-from supermodel.engine.judge import agreement, ending, neighbours, rejections, unkept
+from supermodel.engine.judge import agreement, ending, goes_on, neighbours, rejections, unkept, unused
 from supermodel.engine.meter import Meter
 from supermodel.engine.roughness import Roughness, covariance, roughness
 from supermodel.engine.whiten import by_moments
 from supermodel.estimation.conditional import weights_of
 from supermodel.estimation.estimate import Evidences
 from supermodel.jax_scope import in_float64
+from supermodel.models.unread import unread
 from supermodel.results.posterior import ModelPosterior, posteriors
 from supermodel.results.record import ChainRecord
 from supermodel.results.storage import reading, save_arrays
@@ -180,7 +181,13 @@ class Recipe:
         counts = {joint.name: joint.rejected for joint in self.supermodel.joints}
         counts[" or ".join(self.models)] = int(self.chain.tally.invalid)  # met inside compiled code
         found += rejections(counts, self.evaluations)
-        return worst(found + ending(self.ended, evidences, self.goals) + unkept(self))
+        joints = self.supermodel.joints
+        points = [joint.space.sample_prior(np.random.default_rng(self.seed), TRIED) for joint in joints]
+        # Of traced models only: the paper's recipe has no calls to spare.
+        found += unused(
+            {j.name: unread(j, x, np.zeros(len(x))) for j, x in zip(joints, points, strict=True)}, self.models
+        )
+        return worst(found + ending(self.ended, evidences, self.goals, goes_on(self)) + unkept(self))
 
     def record(self) -> ChainRecord:
         return ChainRecord.of(self.draws, self.report)

@@ -51,7 +51,7 @@ from supermodel.engine.policy import (
     WORTH,
     Effort,
 )  # fmt: skip
-from supermodel.engine.probe import pace, probe
+from supermodel.engine.probe import pace, probe, unread_of
 from supermodel.engine.roughness import covariance, roughness
 from supermodel.engine.rungs import Gap, learnt, place
 from supermodel.estimation.estimate import UNKNOWN, Estimate, Evidences
@@ -123,6 +123,9 @@ class Run:
     probes: list[tuple[Joint, Known]] = field(default_factory=list)  # in the order in which models are taken
     pilots: list[Pilot] = field(default_factory=list)
     arms: list[Arm] = field(default_factory=list)
+    unread: dict[str, tuple[str, ...]] = field(
+        default_factory=dict
+    )  # parameters that ln L of a model does not depend on
     pace: float = 0.0  # seconds a call of the slowest model, known after the first ones
     is_thrifty: bool = False  # whether calls are spared, by wish, by the clock or by a limit
     ended: str = ""  # why the run ended: "target", "decided", "max_evaluations", ...
@@ -169,6 +172,7 @@ class Run:
     def _prepare(self) -> None:
         if not self.probes:
             self.probes = probe(self.models, self.data, self.seed, self.meter)
+            self.unread = unread_of(self.probes, self.meter)
             self.pace = pace(self.probes)  # once, and kept: the clock must not change its mind when a run is resumed
             self._keep()
         effort = self._effort()
@@ -490,6 +494,6 @@ class Run:
         for name in self.models:
             looks = [look for look in by_name[name].looks if np.isfinite(look.log_evidence)] if name in by_name else []
             best = min(looks, key=lambda look: look.error, default=None)
-            values.append(0.0 if best is None else best.log_evidence)
+            values.append(np.nan if best is None else best.log_evidence)
             errors.append(UNKNOWN if best is None else min(best.error, UNKNOWN))
         return Evidences(tuple(self.models), np.array(values), np.diag(np.square(errors)), True)

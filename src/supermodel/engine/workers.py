@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import BrokenExecutor, ProcessPoolExecutor, wait
 from typing import Any
 
+from supermodel.engine.guard import check_guarded
 from supermodel.engine.interrupts import Interrupts
 from supermodel.errors import ModelError, SupermodelError
 
@@ -27,6 +28,7 @@ def pool_of(executor: Any, is_deaf: bool = False) -> Iterator[Any]:
     if not isinstance(executor, int):
         yield executor
         return
+    check_guarded(executor)
     # Never forked: a child of a process in which JAX has threads may wait for them for ever.
     spawned = multiprocessing.get_context("spawn")
     with contextlib.closing(_Pool(executor, mp_context=spawned, initializer=_begin, initargs=(is_deaf,))) as pool:

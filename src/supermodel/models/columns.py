@@ -41,8 +41,13 @@ def received(data: Any, models: Iterable[Reader] = (), missing: str = "raise") -
     if missing == "keep":
         return Received(data)
     leaves = _leaves(data)
-    read = [model.reads(leaves) for model in models]
+    _not_empty(data)
+    columns = data if isinstance(data, Mapping) else {}
+    read = [model.reads(columns or leaves) for model in models]
     named = set().union(*(names for names in read if names is not None))
+    for name in named & set(columns):
+        if where := text_among_numbers(columns[name], is_number=name == "y"):
+            raise DataError(_text_told(name, columns[name], where, table))
     looked_at = {
         name: values
         for name, values in leaves.items()
@@ -161,6 +166,67 @@ def _infinite(values: Any) -> np.ndarray:
     """Where a value of a column is infinite; a number that stands alone, such as a limit, may be."""
     array = np.asarray(values)
     return np.isinf(array) if array.dtype.kind in "fc" and array.ndim else np.zeros(array.shape, bool)
+
+
+def _not_empty(data: Any) -> None:
+    """Refuse data without a row: no likelihood of them says anything, and ln B would be 0 without a word."""
+    named = data if isinstance(data, Mapping) else {"data": data}
+    rows = {
+        str(name): len(v) for name, v in named.items() if isinstance(v, list | tuple) or (_is_array(v) and np.ndim(v))
+    }
+    if rows and (rows.get("y") == 0 or not any(rows.values())):
+        name = "y" if rows.get("y") == 0 else next(iter(rows))
+        raise DataError(
+            f"the data have no rows (column {name!r} is empty), so that there is nothing to weigh models by. Was a filter too "
+            "strict, or a file empty? A model without data is compared with data=None."
+        )
+
+
+class Place(NamedTuple):
+    """Where a text stands in a column, and how many numbers there are beside it."""
+
+    row: int
+    value: str
+    numbers: int
+
+
+def text_among_numbers(values: Any, is_number: bool = False) -> Place | None:
+    """The first text in a column most of which are numbers, or that must be one of numbers; None if there is none."""
+    if not (isinstance(values, list | tuple) or getattr(getattr(values, "dtype", None), "kind", "") in ("O", "U")):
+        return None
+    each = np.asarray(values, object)
+    if each.ndim != 1:
+        return None
+    texts = [row for row, value in enumerate(each.tolist()) if isinstance(value, str)]
+    words = [row for row in texts if not _is_number(each[row])]
+    numbers = len(each) - len(words)
+    if words and (is_number or numbers > len(words)):
+        return Place(words[0], each[words[0]], numbers)
+    return Place(texts[0], each[texts[0]], 0) if texts and is_number else None
+
+
+def _is_number(text: str) -> bool:
+    try:
+        float(text)
+    except ValueError:
+        return False
+    return True
+
+
+def _text_told(name: str, values: Any, where: Place, table: Table | None) -> str:
+    place = f"row {where.row} (counted from 0)" if table is None else table.where(where.row)
+    beside = f", where {where.numbers} of {len(values)} rows are numbers" if where.numbers else ""
+    return (
+        f"column {name!r} holds a text: {where.value!r} in {place}{beside}. A likelihood cannot reckon with it. Write numbers; a "
+        'value that is missing is NaN (pandas.to_numeric(column, errors="coerce") makes it so), and missing="drop" drops its row.'
+    )
+
+
+def texts_told(data: Any) -> str:
+    """A sentence on each column of numbers in which a text stands, for errors of likelihoods that may read any column."""
+    columns = data.items() if isinstance(data, Mapping) else ()
+    found = ((name, values, text_among_numbers(values)) for name, values in columns)
+    return "".join(" " + _text_told(str(name), values, where, None) for name, values, where in found if where)
 
 
 def _told(leaves: Mapping[str, Any], holes: Mapping[str, np.ndarray], table: Table | None) -> str:

@@ -12,6 +12,7 @@ import numpy as np
 from supermodel.errors import ModelError, SupermodelError
 from supermodel.jax_scope import in_float64
 from supermodel.models.answers import Answer, Call, Failure, no_number, real, told
+from supermodel.models.columns import texts_told
 from supermodel.models.many_points import compiled, in_parts, over_points, width
 from supermodel.models.model import Model
 from supermodel.models.rolled import LOOP, rolled
@@ -219,7 +220,7 @@ class Joint:
             f"the log likelihood of model {self.name!r} {'is NaN' if failure is None else f'raises {failure.words}'} at "
             f"{where} ({share} points at once), so that nothing is known of the model there. Mend it: look for 0/0, the log "
             'of a negative number or overflow, and return -inf where the model is impossible. Or pass on_error="reject": '
-            "such points then count as impossible, and the verdict says how many there were."
+            "such points then count as impossible, and the verdict says how many there were." + texts_told(self.data)
         )
         if failure is not None and failure.error is not None:
             failure.error.add_note(f"raised by the log likelihood of model {self.name!r} at {where}")

@@ -38,6 +38,7 @@ class Observed(NamedTuple):
     data: dict[str, np.ndarray]
     dims: dict[str, tuple[str, ...]]  # {parameter or observed variable: names of its axes}
     coords: dict[str, Any]
+    derived: Callable[[Mapping[str, Any]], dict[str, Any]] | None = None  # values to {deterministic site: its value}
 
 
 class Model:
@@ -246,6 +247,24 @@ class Model:
             import jax.numpy as jnp
 
             return jnp.concatenate([jnp.ravel(part) for part in self.observed.log_densities(values).values()])
+        return self._of_noise(values, data, lambda noise, mean, known: noise.pointwise(mean, known))
+
+    def left_out_log_likelihood(self, values: Mapping[str, Any], data: Any, blocks: Sequence[Any] | None = None) -> Any:
+        r"""$\ln p(y_b \mid y_{-b}, \theta)$ of every datum, or of every block of rows, given all the others.
+
+        Where data are independent given the parameters this is ln p of the block; with a covariance it is not.
+        """
+        if self.observed is None and getattr(self.noise, "is_correlated", False):
+            return self._of_noise(values, data, lambda noise, mean, known: noise.left_out(mean, known, blocks), blocks)
+        terms = self.pointwise_log_likelihood(values, data)
+        if blocks is None:
+            return terms
+        import jax.numpy as jnp
+
+        return jnp.stack([jnp.sum(jnp.ravel(terms)[rows]) for rows in blocks])
+
+    def _of_noise(self, values: Mapping[str, Any], data: Any, asked: Callable[..., Any], blocks: Any = None) -> Any:
+        """What is asked of the noise, its prediction and what is known, with an answer for each datum (or block)."""
         if self.noise is None:
             raise ModelError(
                 "pointwise log likelihoods need a model written with `predict` and `noise`, in NumPyro or in PyMC."
@@ -259,7 +278,7 @@ class Model:
         # A noise may take a fitted parameter by name (Gaussian("scatter")); columns go first.
         mean, known = self.prediction(values, data), {**values, **data}
         try:
-            result = self.noise.pointwise(mean, known)
+            result = asked(self.noise, mean, known)
         except (TypeError, ValueError) as error:
             if isinstance(error, DataError) or "broadcast" not in str(error):
                 raise
@@ -268,7 +287,7 @@ class Model:
                 f"and the lengths of the columns are {_lengths(data)}. A row of the data is one datum: give columns of one "
                 "length."
             ) from error
-        if np.shape(result) != np.shape(data["y"]):
+        if np.shape(result) != (np.shape(data["y"]) if blocks is None else (len(blocks),)):
             raise DataError(
                 f'`predict` and the noise give an array of shape {np.shape(result)} for data["y"] of shape '
                 f"{np.shape(data['y'])}: data would be counted more than once, or not at all. "

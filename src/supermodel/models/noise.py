@@ -3,13 +3,14 @@ r"""How data scatter about a prediction: $\ln L = \sum_i \ln p(y_i \mid \mu_i)$.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
 import numpy as np
 
 from supermodel.errors import DataError, ModelError
+from supermodel.models.covariance import WIDTH, chain_rule, cholesky, factor, left_out
 
 
 def total(log_densities: Any) -> Any:
@@ -49,32 +50,93 @@ def columns_of(noise: Noise) -> list[Any]:
 
 def same(first: Any, second: Any) -> bool:
     """Whether two such values are one."""
-    if isinstance(first, str) or isinstance(second, str) or callable(first) or callable(second):
+    if any(part is None or isinstance(part, str) or callable(part) for part in (first, second)):
         return first is second or (type(first) is type(second) is str and first == second)
     return bool(np.array_equal(first, second))
 
 
 @dataclass(frozen=True, eq=False)
 class Gaussian:
-    r"""$y_i \sim N(\mu_i, \sigma_i^2)$.
+    r"""$y_i \sim N(\mu_i, \sigma_i^2)$, or $y \sim N(\mu, C)$ with a covariance.
 
     `sigma` is a number, an array, the name of a column of the data or of a fitted parameter (by default "sigma"; a
     column goes first), or a function of all of them: `lambda k: jnp.hypot(k["sigma"], k["jitter"])`.
+
+    `covariance` is an n × n array, the name of such a column, or a function of columns and parameters that returns one (a
+    kernel); `cholesky` is its lower factor in its place. With a covariance `sigma` is added to it where it is given:
+    $C + \mathrm{diag}(\sigma^2)$, e.g. `Gaussian("scatter", covariance=C)`.
     """
 
-    sigma: Any = "sigma"
+    sigma: Any = None
+    covariance: Any = None
+    cholesky: Any = None
+
+    def __post_init__(self):
+        if self.covariance is not None and self.cholesky is not None:
+            raise ModelError("a Gaussian noise takes `covariance` or its factor `cholesky`, and not both.")
+        if self.sigma is None and not self.is_correlated:
+            object.__setattr__(self, "sigma", "sigma")
+        for name, factor_of in (("covariance", cholesky), ("cholesky", factor)):
+            value = getattr(self, name)
+            if value is not None and not isinstance(value, str) and not callable(value):
+                object.__setattr__(self, "_lower", factor_of(value))  # here, so that a wrong one is told at once
+
+    @property
+    def is_correlated(self) -> bool:
+        """Whether the data hang together, so that none can be looked at without the others."""
+        return self.covariance is not None or self.cholesky is not None
 
     def scale(self, data: Mapping[str, Any]) -> Any:
-        return quantity(self.sigma, "sigma", data)
+        """The error of each datum by itself."""
+        if not self.is_correlated:
+            return quantity(self.sigma, "sigma", data)
+        lower = np.asarray(self.lower(data))
+        return np.sqrt((lower**2).sum(axis=1))
 
-    def pointwise(self, prediction: Any, data: Mapping[str, Any]) -> Any:
+    def lower(self, known: Mapping[str, Any]) -> Any:
+        """L of C = L L^T: an array of numbers where it is known once for all."""
         import jax.numpy as jnp
 
+        lower = vars(self).get("_lower")
+        if lower is None and self.cholesky is not None:
+            lower = quantity(self.cholesky, "cholesky", known)
+            lower = jnp.asarray(lower) if callable(self.cholesky) else factor(lower)
+        if lower is None:
+            found = quantity(self.covariance, "covariance", known)
+            # Where a kernel gives no covariance, ln L is NaN, which is told with the point.
+            lower = jnp.linalg.cholesky(jnp.asarray(found)) if callable(self.covariance) else cholesky(found)
+        n = np.shape(known["y"])
+        if n != np.shape(lower)[:1] or np.shape(lower) != 2 * n:
+            raise DataError(
+                f'the covariance is {" × ".join(map(str, np.shape(lower)))}, but data["y"] has the shape {n}: '
+                f"{WIDTH}. Were rows of the data dropped, or sorted, without those of the covariance?"
+            )
+        if self.sigma is None:
+            return lower
+        sigma = jnp.broadcast_to(jnp.asarray(quantity(self.sigma, "sigma", known)), n)
+        return jnp.linalg.cholesky(jnp.asarray(lower) @ jnp.asarray(lower).T + jnp.diag(sigma**2))
+
+    def pointwise(self, prediction: Any, data: Mapping[str, Any]) -> Any:
+        """ln p of each datum; with a covariance given those before it."""
+        import jax.numpy as jnp
+
+        if self.is_correlated:
+            return chain_rule(self.lower(data), data["y"] - prediction)
         sigma = jnp.asarray(self.scale(data))
         return -0.5 * ((data["y"] - prediction) / sigma) ** 2 - jnp.log(sigma) - 0.5 * math.log(2 * math.pi)
 
+    def left_out(self, prediction: Any, data: Mapping[str, Any], blocks: Sequence[np.ndarray] | None) -> Any:
+        """ln p of each datum, or block of rows, given all the others."""
+        return left_out(self.lower(data), data["y"] - prediction, blocks)
+
+    def draw(self, rng: np.random.Generator, known: Mapping[str, Any]) -> np.ndarray:
+        """Noise, as new data would have it."""
+        z = rng.standard_normal(np.shape(known["y"]))
+        return np.asarray(self.lower(known)) @ z if self.is_correlated else np.asarray(self.scale(known)) * z
+
     def same_as(self, other: Any) -> bool:
-        return isinstance(other, Gaussian) and same(self.sigma, other.sigma)
+        names = ("sigma", "covariance", "cholesky")
+        return isinstance(other, Gaussian) and all(same(getattr(self, n), getattr(other, n)) for n in names)
 
 
 @dataclass(frozen=True, eq=False)

@@ -26,9 +26,11 @@ METHOD = "One-dimensional quadrature with the error that it finds in itself"
 
 
 def ttest(
-    x: Any,
+    x: Any = None,
     y: Any = None,
     *,
+    t: float | None = None,
+    n: Any = None,
     group: Any = None,
     data: Any = None,
     paired: bool = False,
@@ -43,8 +45,19 @@ def ttest(
     x - y. `ttest(values, group)` splits one column by another with two values (by `group=` where it could be a sample), the
     first of them minus the second; pairs stand in the same order in both. `ttest("extra ~ group", data=...)` names columns.
     `alternative`: "two-sided", "greater" (x above y) or "less". `rscale`: "medium" (0.707), "wide" (1), "ultrawide", a number.
+
+    From a paper that gives no data: `ttest(t=2.3, n=20)` of one sample or of pairs, `ttest(t=2.3, n=(20, 22))` of two samples.
     """
     side, scale = _side(alternative), as_rscale(rscale, "ttest")
+    is_told = t is not None or n is not None
+    if is_told:
+        if x is not None or y is not None or t is None or n is None:
+            raise DataError(
+                "ttest(t=..., n=...) takes the t statistic and the size of the sample (or both sizes), and no data."
+            )
+        x, y = _samples_of(t, n)
+    elif x is None:
+        raise DataError("a t test is of data, ttest(x, ...), or of a t statistic, ttest(t=2.3, n=20).")
     if isinstance(x, str):
         formula = parse(x)
         table, _ = checked_columns(as_table(data), formula.columns, missing)
@@ -66,11 +79,25 @@ def ttest(
     def fitted(factor: float) -> dict[str, Fit]:
         block = Block("effect", "fixed", columns, factor * scale)
         intercept = second is not None and not paired
-        fit = _TTest(GaussianFit(values, [block], intercept), columns.labels[0])
+        fit = _TTest(GaussianFit(values, [block], intercept), columns.labels[0], is_told)
         return {"null": _Point(), "alternative": _sided(fit, side)}
 
     kind = f"{'paired ' if paired else ''}t test"
+    label = f"t = {t:g}, n = {n}" if is_told else label
     return _result(kind, label, "gaussian", len(values), dropped, fitted, f"JZS, r = {scale:.3g}", "delta", alternative)
+
+
+def _samples_of(t: Any, n: Any) -> tuple[np.ndarray, np.ndarray | None]:
+    """Samples of a unit spread that have this t: of all data that have it, ln B and delta are the same."""
+    sizes = [int(size) for size in np.atleast_1d(np.asarray(n)) if size == int(size) and size >= 1]
+    if not np.isfinite(t) or len(sizes) != np.size(n) or len(sizes) not in (1, 2) or sum(sizes) <= len(sizes):
+        raise DataError(
+            f"ttest(t=..., n=...) needs a finite t and the size of one sample, from 2 up, or of two; got t={t!r}, n={n!r}."
+        )
+    spread = [np.linspace(-1.0, 1.0, size) if size > 1 else np.zeros(1) for size in sizes]
+    unit = np.sqrt(sum(np.sum(each**2) for each in spread) / (sum(sizes) - len(sizes)))
+    first = spread[0] / unit + float(t) * np.sqrt(sum(1.0 / size for size in sizes))
+    return first, spread[1] / unit if len(sizes) == 2 else None
 
 
 def correlation(
@@ -196,6 +223,7 @@ class _TTest:
 
     inner: GaussianFit
     label: str
+    is_told: bool = False  # from t and n: differences and their spread are known in units of each other only
 
     labels = ("delta",)
 
@@ -208,7 +236,7 @@ class _TTest:
 
     def draws(self, n: int, rng: np.random.Generator) -> dict[str, np.ndarray]:
         found = self.inner.draws(n, rng)
-        return {"delta": found[self.label] / found["sigma"]} | found
+        return {"delta": found[self.label] / found["sigma"]} | ({} if self.is_told else found)
 
     def prior_draws(self, n: int, rng: np.random.Generator) -> dict[str, np.ndarray]:
         return {"delta": self.inner.prior_draws(n, rng)[self.label]}

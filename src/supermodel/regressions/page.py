@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import re
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from markupsafe import Markup, escape
 
 from supermodel.regressions import words
 from supermodel.report import regression_plots as plots
 from supermodel.report.html import rendered, section
+from supermodel.report.scales import DEFAULT
 from supermodel.results.fingerprint import versions
+from supermodel.verdict.next_steps import next_steps
 from supermodel.verdict.verdict import WORDS
 
 if TYPE_CHECKING:
@@ -29,7 +31,7 @@ def raised(text: str) -> Markup:
     return Markup(re.sub(r"10\^(-?\d+)", r"10<sup>\1</sup>", str(escape(text))))
 
 
-def page(result: Regression) -> str:
+def page(result: Regression, scale: Any = DEFAULT) -> str:
     """The whole report as one HTML text."""
     k, many = min(len(result.names) - 1, plots.MOST), len(result.names) > 2
     tests = [words.inclusion_cells(result)] if many else []
@@ -53,9 +55,10 @@ def page(result: Regression) -> str:
                              [(robust.plot, "", (6.4, 3.4))]))  # fmt: skip
     made = ", ".join(f"{library} {version}" for library, version in versions().items())
     return rendered(
-        title=f"{result.kind}: {result.formula}", headline=raised(result.sentence()), meaning=raised(result.apa()),
+        title=f"{result.kind}: {result.formula}", headline=raised(result.sentence(scale)), meaning=raised(result.apa()),
         odds=" ".join(map(str, result.hypotheses)), level=result.verdict.level, verdict=WORDS[result.verdict.level],
-        reasons=result.verdict.reasons, sections=[s for s in built if s.tables or s.pictures],
+        reasons=result.verdict.reasons, steps=next_steps(result.verdict, result.names),
+        sections=[s for s in built if s.tables or s.pictures],
         methods=f"{result.method}. Priors: {result.priors}.", bibtex=CITE,
         facts=[("rows", str(result.n_rows)), ("dropped", str(result.n_dropped)), ("versions", made)],
     )  # fmt: skip

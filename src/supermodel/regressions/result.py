@@ -18,6 +18,7 @@ from supermodel.regressions import words
 from supermodel.regressions.formula import Term
 from supermodel.regressions.hypothesis import Restricted, read, restrict
 from supermodel.regressions.inclusion import Inclusion, inclusions
+from supermodel.report.scales import DEFAULT
 from supermodel.report.tables import Cells, weighted_quantiles
 from supermodel.results.comparison import Comparison
 from supermodel.results.export import finite, plain
@@ -218,9 +219,9 @@ class Regression:
         """Effects averaged over models."""
         return words.effect_cells(self)
 
-    def sentence(self) -> str:
-        """The answer in plain language."""
-        return words.sentence(self)
+    def sentence(self, scale: Any = DEFAULT) -> str:
+        """The answer in plain language, in the words of a scale: "trotta", "jeffreys", "kass_raftery", or your own."""
+        return words.sentence(self, scale)
 
     def apa(self) -> str:
         """The answer as journals of psychology want it."""
@@ -246,11 +247,11 @@ class Regression:
             raise SupermodelError(f"there is no plot {what!r}; there are {', '.join((*pictures, 'robustness'))}.")
         return pictures[what](self, ax=ax)
 
-    def report(self, path: str | os.PathLike[str]) -> Path:
+    def report(self, path: str | os.PathLike[str], scale: Any = DEFAULT) -> Path:
         """Write one self-contained HTML page; its path."""
         from supermodel.regressions.page import page
 
-        write_atomically(path, page(self).encode())
+        write_atomically(path, page(self, scale).encode())
         return Path(path)
 
     def asdict(self) -> dict[str, Any]:

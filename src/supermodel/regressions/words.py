@@ -10,7 +10,8 @@ from markupsafe import escape
 
 from supermodel.estimation.estimate import Estimate
 from supermodel.report.numbers import as_ratio, probability, shown, thousands
-from supermodel.report.scales import JEFFREYS
+from supermodel.report.scales import DEFAULT, Scale
+from supermodel.report.scales import scale as chosen_scale
 from supermodel.report.tables import UNUSABLE, Cells
 from supermodel.report.text import WIDTH, verdict_lines
 from supermodel.verdict.verdict import WORDS
@@ -77,33 +78,40 @@ def robustness_cells(found: Robustness) -> Cells:
 # -- sentences ----------------------------------------------------------------------------------------------------
 
 
-def sentence(result: Regression) -> str:
-    """Who is favoured over whom, by how much."""
+def sentence(result: Regression, scale: Any = DEFAULT) -> str:
+    """Who is favoured over whom, by how much, in the words of a scale that is named."""
+    words = chosen_scale(scale)
     if not result.verdict.is_reliable:
         return "The checks failed: nothing can be concluded from these numbers."
     best, null = result.best, result.null
     if len(result.names) == 2:
         other = result.names[1]
-        return _favours(result.log_bayes_factor(other, null), other, null)
+        return _favours(words, result.log_bayes_factor(other, null), other, null)
     second = result.ranking[1]
     if best == null:
-        return f"No model is better than {null}. " + _favours(result.log_bayes_factor(best, second), best, second)
-    first = _favours(result.log_bayes_factor(best, null), best, null)
+        said = _favours(words, result.log_bayes_factor(best, second), best, second)
+        return f"No model is better than {null}. {said}"
+    first = _favours(words, result.log_bayes_factor(best, null), best, null)
     if second == null:
         return first
-    return f"{first} {_favours(result.log_bayes_factor(best, second), best, f'the next, {second}', short=True)}"
+    last = _favours(words, result.log_bayes_factor(best, second), best, f"the next, {second}", short=True)
+    return f"{first} {last}"
 
 
 def _times(log_value: float) -> str:
     return thousands(np.exp(log_value)) if np.log(1e3) <= log_value < np.log(1e4) else as_ratio(log_value)
 
 
-def _favours(estimate: Estimate, first: str, second: str, short: bool = False) -> str:
+def _favours(words: Scale, estimate: Estimate, first: str, second: str, short: bool = False) -> str:
     if estimate.value < 0:
         estimate, first, second = -estimate, second, first
-    touched = JEFFREYS.touched(estimate)
+    touched = words.touched(estimate)
     strength = touched[0] if len(touched) == 1 else f"{touched[0]} to {touched[-1]}"
-    strength = f"evidence {strength}" if strength.startswith("barely") else f"{strength} evidence"
+    if strength.startswith("barely"):
+        strength = f"evidence {strength}"
+    elif strength != "inconclusive":
+        strength = f"{strength} evidence"
+    strength = f"{strength} ({words.name})"
     if short:
         return f"Against {second}, it is {_times(estimate.value)} times: {strength}."
     return f"The data are {_times(estimate.value)} times as probable under {first} as under {second}: {strength}."
@@ -164,7 +172,7 @@ def text(result: Regression) -> str:
         blocks.append(_indented(inclusion_cells(result)))
     blocks.append(_indented(effect_cells(result)))
     blocks += [textwrap.fill(str(h), WIDTH, initial_indent="  ", subsequent_indent="    ") for h in result.hypotheses]
-    blocks.append(verdict_lines(result.verdict, WORDS[result.verdict.level]))
+    blocks.append(verdict_lines(result.verdict, WORDS[result.verdict.level], result.names))
     blocks.append("\n".join(textwrap.wrap(f"{result.method}. Priors: {result.priors}.", WIDTH)))
     return "\n\n".join(blocks)
 
@@ -180,7 +188,7 @@ def html(result: Regression) -> str:
         about(result),
         sentence(result),
         *map(str, result.hypotheses),
-        verdict_lines(result.verdict, WORDS[result.verdict.level]),
+        verdict_lines(result.verdict, WORDS[result.verdict.level], result.names),
     ]
     return "".join(f"<p>{escape(line)}</p>" for line in lines) + "".join(cells.html() for cells in tables)
 

@@ -13,6 +13,7 @@ from supermodel.estimation.estimate import Estimate
 from supermodel.report.labels import set_labels
 from supermodel.report.numbers import shown
 from supermodel.report.record_plots import alpha
+from supermodel.report.scales import DEFAULT
 from supermodel.report.scales import scale as chosen_scale
 from supermodel.report.style import (
     ALARM,
@@ -21,7 +22,9 @@ from supermodel.report.style import (
     PALETTE,
     PAPER,
     arrow,
+    beside,
     colour,
+    headed,
     interval,
     label,
     plot,
@@ -38,13 +41,13 @@ if TYPE_CHECKING:
     from supermodel.trust.calibrate import Calibration
 
 
-def answer(result: Comparison, scale: Any = "trotta", ax: Axes | None = None) -> Axes:
+def answer(result: Comparison, scale: Any = DEFAULT, ax: Axes | None = None) -> Axes:
     """The first picture to look at: ln B on the bands of a scale, or of a single model the curve that ends in its ln Z."""
     return bayes_factors(result, scale, ax=ax) if len(result.names) > 1 else alpha(result, ax=ax)
 
 
 @plot(height=1.9)
-def bayes_factors(result: Comparison, scale: Any = "trotta", *, ax: Axes) -> Axes:
+def bayes_factors(result: Comparison, scale: Any = DEFAULT, *, ax: Axes) -> Axes:
     """ln B of the best model over each other one, on the bands of a scale; thick ± 1σ, thin ± 2σ."""
     words = chosen_scale(scale)
     best, others = result.best, [name for name in result.ranking if name != result.best]
@@ -153,8 +156,11 @@ def matrix(result: Comparison, *, ax: Axes) -> Axes:
     return ax
 
 
+NEAR = 0.045  # of the picture's height: names of bands that are nearer would cover each other
+
+
 @plot()
-def sensitivity(found: Sensitivity, scale: Any = "trotta", *, ax: Axes) -> Axes:
+def sensitivity(found: Sensitivity, scale: Any = DEFAULT, *, ax: Axes) -> Axes:
     """ln B against the prior, bands of one and two errors; hatched where the weights cannot carry it."""
     if found.kind == "replace":
         return _replaced(found, ax)
@@ -169,7 +175,7 @@ def sensitivity(found: Sensitivity, scale: Any = "trotta", *, ax: Axes) -> Axes:
     if found.kind == "scale":
         ax.set_xscale("log")
     ax.set_xlim(x[0], x[-1])
-    _hatch(ax, x, ok, "the weights fail" if found.level in ("ok", "caution") else "not to be used")
+    _hatch(ax, x, ok, found)
     carried = np.where(ok, found.values, np.nan)
     ax.fill_between(x, low, high, where=ok, color=shade, alpha=0.18, linewidth=0)
     ax.fill_between(
@@ -180,17 +186,21 @@ def sensitivity(found: Sensitivity, scale: Any = "trotta", *, ax: Axes) -> Axes:
     ax.axhline(0.0, color=INK, linewidth=0.8)
     words = chosen_scale(scale)
     bottom, top = ax.get_ylim()
-    for threshold, word in zip(words.thresholds[1:], words.words[1:], strict=True):
+    named: list[float] = []  # the strongest first: where bands lie close, they have room
+    for threshold, word in [*zip(words.thresholds[1:], words.words[1:], strict=True)][::-1]:
         for side in (-1, 1):
             if bottom < side * threshold < top:
                 ax.axhline(side * threshold, color=FAINT, linewidth=0.6, linestyle=(0, (2, 3)))
+                if any(abs(side * threshold - other) < NEAR * (top - bottom) for other in named):
+                    continue
+                named.append(side * threshold)
                 label(
                     ax, f"{word} ≥ {threshold:.3g}", (1.0, side * threshold), (4, 0), va="center", fontsize=7,
                     xycoords=("axes fraction", "data"), color=FAINT, annotation_clip=False,
                 )  # fmt: skip
     ax.plot([at], [found.original.value], "o", color=shade, mec=PAPER, ms=7, zorder=6)
-    there = (at, found.original.value)
-    label(ax, "the prior\nof the run", there, (0, -9), ha="center", va="top", fontsize=7.5, color=INK, zorder=7)
+    lines = [0.0, *(side * threshold for threshold in words.thresholds[1:] for side in (-1, 1))]
+    beside(ax, "the prior\nof the run", (at, found.original.value), (x, found.values), lines)
     span = found.holds()
     if span.high > span.low:
         y = bottom + 0.05 * (top - bottom)
@@ -214,17 +224,24 @@ def sensitivity(found: Sensitivity, scale: Any = "trotta", *, ax: Axes) -> Axes:
     return ax
 
 
-def _hatch(ax: Axes, x: np.ndarray, ok: np.ndarray, why: str) -> None:
-    """Mark stretches of the grid where the weights fail."""
-    said = False
+def _hatch(ax: Axes, x: np.ndarray, ok: np.ndarray, found: Sensitivity) -> None:
+    """Mark stretches of the grid where the weights fail, and say how to know more there."""
+    told: set[bool] = set()
+    middle = 1.0 if found.kind == "scale" else 0.0
     for i in np.flatnonzero(~ok):
         left = x[0] if i == 0 else (np.sqrt(x[i - 1] * x[i]) if x[0] > 0 else 0.5 * (x[i - 1] + x[i]))
         right = x[-1] if i == len(x) - 1 else (np.sqrt(x[i] * x[i + 1]) if x[0] > 0 else 0.5 * (x[i] + x[i + 1]))
         ax.axvspan(left, right, facecolor=FAINT, alpha=0.16, linewidth=0, zorder=0)
-        if not said:
-            looks: dict[str, Any] = {"fontsize": 7, "color": ALARM, "va": "center", "rotation": 90}
-            label(ax, why, (left, 0.5), (4, 0), xycoords=("data", "axes fraction"), **looks)
-            said = True
+        above = bool(x[i] > middle)
+        if above in told:
+            continue
+        told.add(above)
+        remedy = {("scale", True): "a wider prior", ("scale", False): "a narrower prior"}.get(
+            (found.kind, above), "this prior"
+        )
+        why = f"the weights fail: run with {remedy}" if found.level in ("ok", "caution") else "not to be used"
+        looks: dict[str, Any] = {"fontsize": 7, "color": ALARM, "va": "center", "rotation": 90}
+        label(ax, why, (left, 0.5), (4, 0), xycoords=("data", "axes fraction"), **looks)
 
 
 def _replaced(found: Sensitivity, ax: Axes) -> Axes:
@@ -233,12 +250,19 @@ def _replaced(found: Sensitivity, ax: Axes) -> Axes:
     good = [True, *found.is_reliable]
     for row, e, ok in zip(rows, estimates, good, strict=True):
         interval(ax, e, row, PALETTE[0] if ok else FAINT, is_filled=ok)
-        label(ax, shown(e) + ("" if ok else "  weights fail"), (e.value, row), (0, 8), ha="center", fontsize=8)
+        label(
+            ax,
+            shown(e) + ("" if ok else "  the weights fail: run with it"),
+            (e.value, row),
+            (0, 8),
+            ha="center",
+            fontsize=8,
+        )
     ax.axvline(0.0, color=INK, linewidth=0.8)
     ax.set_yticks(rows, ["the prior of the run", *(shortened(label) for label in found.labels)])
     ax.set_ylim(len(rows) - 0.5, -0.7)
     ax.set_xlabel(f"ln B({found.first} : {found.second})")
-    ax.set_title(f"Other priors of {found.parameter}, no new likelihood calls")
+    headed(ax, f"Other priors of {found.parameter}, no new likelihood calls")
     stamp(ax, found.level)
     return ax
 
@@ -273,10 +297,8 @@ def drivers(found: Drivers, *, ax: Axes) -> Axes:
     else:
         ax.set_xlabel("x of the datum")
     ax.set_ylabel("ln B lost without it")
-    ax.set_title(
-        f"What drives ln B({shortened(found.first, 16)} : {shortened(found.second, 16)}) = "
-        f"{shown(found.log_bayes_factor)}"
-    )
+    pair = f"{shortened(found.first, 16)} : {shortened(found.second, 16)}"
+    headed(ax, f"What drives ln B({pair}) = {shown(found.log_bayes_factor)}")
     stamp(ax, found.level)
     return ax
 

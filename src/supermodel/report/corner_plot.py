@@ -72,7 +72,10 @@ def corner(
     ax.set_axis_off()
     ax.set(xlim=(0, 1), ylim=(0, 1), autoscale_on=False)
     heading = f"Posterior of {shortened(name)}" + (f"\nfirst {most} of {most + left} numbers" if left else "")
-    ax.text(1.0, 0.99, heading, ha="right", va="top", fontweight="bold", fontsize=9.5)
+    if n == 1:  # no free corner to stand in
+        ax.set_title(heading)
+    else:
+        ax.text(1.0, 0.99, heading, ha="right", va="top", fontweight="bold", fontsize=9.5)
     panels = {(row, col): _panel(row, col, n, spans) for row in range(n) for col in range(row + 1)}
     for row, (p, i) in enumerate(chosen):
         curve = smoothed(columns[row], post.weights, grid := np.linspace(*spans[row], 200), result.support(name, p))

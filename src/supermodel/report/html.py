@@ -17,6 +17,7 @@ from supermodel.report.methods import cite, methods
 from supermodel.report.numbers import duration, thousands
 from supermodel.report.overview import telling_parameters
 from supermodel.report.prediction_plots import axis_of
+from supermodel.report.scales import DEFAULT
 from supermodel.report.svg import svg
 from supermodel.report.tables import (
     UNUSABLE,
@@ -29,6 +30,7 @@ from supermodel.report.tables import (
     scalars,
 )
 from supermodel.report.text import parameters, provenance, told, verdict_words
+from supermodel.verdict.next_steps import next_steps
 
 if TYPE_CHECKING:
     from supermodel.results.comparison import Comparison
@@ -62,10 +64,10 @@ def rendered(**parts: Any) -> str:
     environment = jinja2.Environment(
         autoescape=True, undefined=jinja2.StrictUndefined, trim_blocks=True, lstrip_blocks=True
     )
-    return environment.from_string(template).render(**parts)
+    return environment.from_string(template).render(**{"steps": []} | parts)
 
 
-def page(result: Comparison, title: str | None = None, scale: Any = "trotta") -> str:
+def page(result: Comparison, title: str | None = None, scale: Any = DEFAULT) -> str:
     """The whole report as one HTML text."""
     headline, meaning, odds = told(result, scale)
     return rendered(
@@ -76,6 +78,7 @@ def page(result: Comparison, title: str | None = None, scale: Any = "trotta") ->
         level=result.verdict.level,
         verdict=verdict_words(result),
         reasons=result.verdict.reasons,
+        steps=next_steps(result.verdict, result.names),
         sections=sections(result, scale),
         methods=methods(result),
         bibtex=cite(result),
@@ -123,7 +126,7 @@ def sections(result: Comparison, scale: Any) -> list[Section]:
         section(
             "Prior sensitivity",
             "ln B if a prior were wider or narrower, by reweighting the draws: no likelihood was called. Shaded where "
-            "the weights fail.",
+            "the weights fail: to know more there, run with that prior.",
             [],
             _sensitivity_plots(result, scale),
         ),

@@ -21,9 +21,22 @@ if TYPE_CHECKING:
 def named(result: Comparison, parameter: str, index: tuple[int, ...] = ()) -> Tex:
     r"""`omega [rad/s]`, which in LaTeX is `$\omega$ [rad/s]`."""
     label, unit = result.labels.get(parameter, parameter), result.units.get(parameter, "")
+    index = _ticks(result, parameter, index)
     plain = scalar_label(parameter if is_tex(label) else label, index) + (f" [{without_tex(unit)}]" if unit else "")
     place = latex_escape(scalar_label("", index))
     return Tex(plain, f"{_tex(label)}{place}" + (f" [{_tex(unit)}]" if unit else ""))
+
+
+def _ticks(result: Comparison, parameter: str, index: tuple[Any, ...]) -> tuple[Any, ...]:
+    """The names of the coordinates that a PyMC model gives its axes, in place of numbers."""
+    for model in (result.models or {}).values():
+        known = getattr(model, "observed", None)
+        axes = () if known is None else known.dims.get(parameter, ())
+        if len(axes) == len(index):
+            return tuple(
+                known.coords[axis][i] if axis in known.coords else i for axis, i in zip(axes, index, strict=True)
+            )
+    return index
 
 
 def is_tex(text: str) -> bool:

@@ -74,6 +74,21 @@ def probability(value: float) -> str:
     return f"{value:.4f}" if value >= 1e-4 else ("<1e-99" if value < 1e-99 else f"{value:.1e}")
 
 
+def equals(value: float) -> str:
+    """What stands between a probability's name and its end.
+
+    >>> equals(0.9935), equals(1 - 1e-9)
+    ('= 0.9935', '> 0.9999')
+    """
+    said = probability(value)
+    return f"{said[0]} {said[1:]}" if said[0] in "<>" else f"= {said}"
+
+
+def counted(n: float, noun: str) -> str:
+    """`1 crossing`, `2 crossings`."""
+    return f"{n:.0f} {noun}{'' if n == 1 else 's'}"
+
+
 def mean_and_sd(mean: float, sd: float) -> str:
     """Two digits of the standard deviation, and the mean to match."""
     if not (math.isfinite(mean) and math.isfinite(sd)):

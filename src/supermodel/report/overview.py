@@ -10,6 +10,7 @@ import numpy as np
 
 from supermodel.errors import SupermodelError
 from supermodel.report import plots
+from supermodel.report.scales import DEFAULT, SCALES
 from supermodel.report.style import RC
 from supermodel.report.tables import UNUSABLE
 from supermodel.report.text import told
@@ -18,10 +19,15 @@ if TYPE_CHECKING:
     from supermodel.results.comparison import Comparison
 
 
-def overview(result: Comparison, scale: Any = "trotta") -> np.ndarray:
+def overview(result: Comparison, scale: Any = DEFAULT) -> np.ndarray:
     """The first four of `wanted` that this result can draw; (2, 2) Axes."""
     import matplotlib.pyplot as plt
 
+    if isinstance(scale, str) and scale not in SCALES and hasattr(plots, scale):
+        raise SupermodelError(
+            f"plot() draws four pictures together, and what it takes is a scale of words ({', '.join(SCALES)}). {scale!r} "
+            f"alone: `from supermodel.report import plots`, then `plots.{scale}(result)`."
+        )
     with plt.rc_context(RC):
         figure, axes = plt.subplots(2, 2, figsize=(11.5, 7.4))
         number, meaning, _ = told(result, scale)

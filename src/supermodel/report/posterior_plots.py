@@ -9,8 +9,8 @@ import numpy as np
 from matplotlib.axes import Axes
 
 from supermodel.report.labels import set_labels
-from supermodel.report.numbers import mean_and_sd, probability
-from supermodel.report.style import INK, arrow, colour, dashes, plot, shortened, spread, stamp
+from supermodel.report.numbers import equals, mean_and_sd
+from supermodel.report.style import INK, arrow, colour, dashes, headed, plot, shortened, spread, stamp
 from supermodel.report.tables import scalar_label, scalar_values, weighted_quantiles
 
 if TYPE_CHECKING:
@@ -61,7 +61,7 @@ def averaged(
 ) -> Axes:
     """A parameter's posterior averaged over models (filled) beside each model's own; an arrow where it is fixed."""
     mix: Averaged = result.averaged(parameter, prior_odds, fixed)
-    owners = [n for n in result.names if parameter in result.posteriors[n].parameters]
+    owners = [n for n in result.names if n not in mix.spikes]
     spans: list[Any] = []
     for name in owners:
         post = result.posteriors[name]
@@ -91,7 +91,7 @@ def averaged(
         (
             x,
             y,
-            f"{shortened(name, 18)}\nP = {stated(result, share)}",
+            f"{shortened(name, 18)}\n{stated(result, share)}",
             shade,
             "right" if len(order) > 1 and i == 0 else "left",
         )
@@ -106,14 +106,14 @@ def averaged(
     ax.spines["left"].set_visible(False)
     mean, sd = np.asarray(mix.mean)[index], np.asarray(mix.sd)[index]
     given = f" given that {what} exists" if mix.spikes and mix.is_conditional else ""
-    ax.set_title(f"Averaged over models (filled): {mean_and_sd(float(mean), float(sd))}{given}")
+    headed(ax, f"Averaged over models (filled): {mean_and_sd(float(mean), float(sd))}{given}")
     stamp(ax, result.verdict.level, result.excluded)
     return ax
 
 
 def stated(result: Comparison, share: float) -> str:
-    """The probability of a model, or a dash where the verdict forbids to state one."""
-    return probability(share) if result.weighed else "–"
+    """`P = 0.99`, `P > 0.9999`, or a dash where the verdict forbids to state a probability."""
+    return f"P {equals(share)}" if result.weighed else "P = –"
 
 
 def _absent(ax: Axes, mix: Averaged, result: Comparison, on_right: bool) -> None:
@@ -123,7 +123,7 @@ def _absent(ax: Axes, mix: Averaged, result: Comparison, on_right: bool) -> None
         who = ", ".join(shortened(name, 16) for name in absent) if len(absent) <= 2 else f"{len(absent)} models"
         share = stated(result, sum(mix.probabilities[name] for name in absent))
         ax.annotate(
-            f"no {mix.parameter} in {who}:  P = {share}", (0.99 if on_right else 0.01, 0.98), xycoords="axes fraction",
+            f"no {mix.parameter} in {who}:  {share}", (0.99 if on_right else 0.01, 0.98), xycoords="axes fraction",
             color=colour(result.names, absent[0]) if len(absent) == 1 else INK, fontsize=8, va="top",
             ha="right" if on_right else "left",
         )  # fmt: skip
@@ -146,7 +146,7 @@ def _spikes(
         if tip - foot > SHORTEST * top:
             arrow(ax, (value, tip), (value, foot), shade, 1.8)
         ax.plot(value, 0, "o", color=shade, ms=4, clip_on=False)  # the place is seen, however small the probability
-        said = f"{shortened(name, 18)}: {mix.parameter} = {value:g}\nP = {stated(result, mix.probabilities[name])}"
+        said = f"{shortened(name, 18)}: {mix.parameter} = {value:g}\n{stated(result, mix.probabilities[name])}"
         # On the side that is away from the curves, if there is room for it.
         room = (value - left if value < highest else right - value) / (right - left)
         labels.append((value, tip, said, shade, "right" if (value < highest) == (room > ROOM) else "left"))

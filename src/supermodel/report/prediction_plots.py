@@ -130,7 +130,7 @@ def _curves(ax: Axes, result: Comparison, found: Predictions, grid: np.ndarray) 
         shade = colour(result.names, name)
         ax.plot(grid, each.mean, color=shade, linestyle=dashes(result.names, name), linewidth=1.5, zorder=4)
         labels.append(
-            (grid[-1], float(each.mean[-1]), f"{shortened(name, 16)}  P {stated(result, each.probability)}", shade)
+            (grid[-1], float(each.mean[-1]), f"{shortened(name, 16)}  {stated(result, each.probability)}", shade)
         )
     y = np.asarray(_columns(result)["y"], float)
     ax.set_xlim(grid[0], grid[-1])

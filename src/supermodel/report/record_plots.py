@@ -12,7 +12,7 @@ from supermodel.errors import SupermodelError
 from supermodel.estimation.error import influence_of, log_mean_exp, standard_error
 from supermodel.estimation.estimate import Estimate
 from supermodel.estimation.mbar import multistate
-from supermodel.report.numbers import shown, thousands
+from supermodel.report.numbers import counted, shown, thousands
 from supermodel.report.style import FAINT, INK, PAPER, colour, end_labels, label, plot, shortened, stamp
 from supermodel.report.tables import level_of
 
@@ -231,6 +231,6 @@ def crossings(result: Comparison, edge: int = 0, *, ax: Axes) -> Axes:
     for y, name, shade in ((0.25, first, ends[1]), (0.75, second, ends[0])):
         looks = {"color": shade, "va": "center", "fontsize": 8, "annotation_clip": False}
         label(ax, f"■ {shortened(name, 18)}", (right, 0.5 + y * chains), (5, 0), **looks)
-    ax.set_title(f"{report.get('crossings', float('nan')):.0f} crossings in {chains} chains")
+    ax.set_title(f"{counted(report.get('crossings', float('nan')), 'crossing')} in {counted(chains, 'chain')}")
     stamp(ax, result.verdict.level if result.chain is not None else _level(result, result.edges[edge]))
     return ax

@@ -83,6 +83,9 @@ TROTTA = Scale(
     ("inconclusive", "weak", "moderate", "strong"),
     "R. Trotta, Contemp. Phys. 49, 71 (2008): |ln B| = 1, 2.5, 5",
 )
+DEFAULT = (
+    "trotta"  # the one scale of all results, unless another is asked for; it is named wherever a word of it stands
+)
 SCALES = {"jeffreys": JEFFREYS, "kass_raftery": KASS_RAFTERY, "trotta": TROTTA}
 
 

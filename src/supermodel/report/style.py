@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import functools
 import math
+import textwrap
 from collections.abc import Callable, Sequence
 from typing import Any
 
 import matplotlib
+import numpy as np
 from matplotlib.axes import Axes
 
 from supermodel.estimation.estimate import Estimate
@@ -95,7 +97,8 @@ def stamp(ax: Axes, level: str, excluded: Sequence[str] = ()) -> None:
 
 
 def _note(ax: Axes, words: str, shade: str) -> None:
-    lift = 16 if ax.get_title(loc="left") else 4  # above a title, which may be as long as the picture is wide
+    title = ax.get_title(loc="left")
+    lift = 4 + 12 * len(title.splitlines())  # above a title, which may be as long as the picture is wide
     label(
         ax, words, (1.0, 1.0), (-2, lift), xycoords="axes fraction", ha="right", va="bottom", fontsize=8,
         fontweight="bold", color=shade, zorder=50, annotation_clip=False,
@@ -105,6 +108,55 @@ def _note(ax: Axes, words: str, shade: str) -> None:
 def label(ax: Axes, text: str, at: tuple[Any, Any], shift: tuple[float, float] = (0, 0), **looks: Any) -> None:
     """Text beside a point of the plot, moved from it by `shift` points."""
     ax.annotate(text, at, xytext=shift, textcoords="offset points", **looks)
+
+
+def headed(ax: Axes, text: str) -> None:
+    """A title in as many lines as the picture's width asks for: a long one would run over its neighbour."""
+    figure: Any = ax.get_figure(root=True)
+    room = 72 * figure.get_figwidth() * ax.get_position().width
+    ax.set_title(textwrap.fill(text, max(int(0.9 * room / LETTER), 20)))
+
+
+LETTER = 5.7  # points that a letter of a title takes, about
+SPOTS = ((0, -1), (0, 1), (1, -1), (-1, -1), (1, 1), (-1, 1), (1, 0), (-1, 0))  # beside a point, the dearest first
+
+
+def beside(
+    ax: Axes,
+    text: str,
+    at: tuple[float, float],
+    curve: tuple[Any, Any],
+    levels: Sequence[float] = (),
+    size: float = 7.5,
+) -> None:
+    """Text beside a point of a curve, at the first spot where it covers neither the curve nor one of some level lines."""
+    lines = text.splitlines()
+    wide, tall, off = 0.6 * size * max(map(len, lines)), 1.25 * size * len(lines), 9.0
+    figure: Any = ax.get_figure(root=True)
+    points = 72.0 / figure.dpi
+    ax.autoscale_view()  # the limits must be known
+    x, y = (np.asarray(each, float) for each in curve)
+    fine = np.linspace(0, len(x) - 1, 40 * len(x))
+    places = np.array([np.interp(fine, np.arange(len(x)), each) for each in (x, y)]).T
+    there = points * (ax.transData.transform(places) - ax.transData.transform(at))
+    heights = points * (
+        ax.transData.transform([(at[0], level) for level in levels] or np.zeros((0, 2))) - ax.transData.transform(at)
+    )
+    (left, low), (right, high) = points * (ax.get_window_extent().get_points() - ax.transData.transform(at))
+
+    def covered(spot: tuple[int, int]) -> float:
+        a, b = (off * s + (0.5 * s - 0.5) * w for s, w in zip(spot, (wide, tall), strict=True))
+        if a < left or b < low or a + wide > right or b + tall > high:
+            return np.inf
+        inside = (
+            (there[:, 0] > a - 2) & (there[:, 0] < a + wide + 2) & (there[:, 1] > b - 2) & (there[:, 1] < b + tall + 2)
+        )
+        crossed = (heights[:, 1] > b) & (heights[:, 1] < b + tall)
+        return float(inside.sum()) + 0.5 * float(crossed.sum())
+
+    best = min(SPOTS, key=covered)
+    ha, va = {-1: "right", 0: "center", 1: "left"}[best[0]], {-1: "top", 0: "center", 1: "bottom"}[best[1]]
+    label(ax, text, at, (off * best[0], off * best[1]), ha=ha, va=va, fontsize=size, color=INK, zorder=7)
 
 
 def arrow(ax: Axes, tip: tuple[float, float], tail: tuple[float, float], shade: str, width: float = 2) -> None:

@@ -299,13 +299,13 @@ def prior_cells(result: Comparison) -> Cells:
 
 def parameter_cells(result: Comparison, most: int = 40) -> Cells:
     """Posterior mean and standard deviation of every scalar, model by model, and averaged over models."""
-    labels = list(dict.fromkeys((p, index) for n in result.names for p, index in scalars(result.posteriors[n])))
+    labels = list(dict.fromkeys((p, index) for n in result.names for p, index in all_scalars(result.posteriors[n])))
     rows = []
     for parameter, index in labels[:most]:
         cells = []
         for name in result.names:
             posterior = result.posteriors[name]
-            if (parameter, index) not in scalars(posterior):
+            if (parameter, index) not in all_scalars(posterior):
                 cells.append("–")
                 continue
             cells.append(mean_and_sd(float(posterior.mean(parameter)[index]), float(posterior.sd(parameter)[index])))
@@ -320,9 +320,19 @@ def scalars(posterior: ModelPosterior) -> list[tuple[str, tuple[int, ...]]]:
     return [(p, index) for p, values in posterior.parameters.items() for index in np.ndindex(*values.shape[1:])]
 
 
+MOST_DERIVED = 64  # numbers of a deterministic site that tables show: more are mostly a curve at the data
+
+
+def all_scalars(posterior: ModelPosterior) -> list[tuple[str, tuple[int, ...]]]:
+    """The same, and those of deterministic sites that are not too many."""
+    derived = getattr(posterior, "derived", {}).items()
+    few = [(name, values.shape[1:]) for name, values in derived if np.prod(values.shape[1:]) <= MOST_DERIVED]
+    return scalars(posterior) + [(name, index) for name, shape in few for index in np.ndindex(*shape)]
+
+
 def scalar_values(posterior: ModelPosterior, parameter: str, index: tuple[int, ...]) -> np.ndarray:
     """(n,): the draws of one number."""
-    values: Any = posterior.parameters[parameter]
+    values: Any = posterior.parameters[parameter] if parameter in posterior.parameters else posterior.derived[parameter]
     return values[:, *index]
 
 

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import textwrap
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from supermodel.report.numbers import as_ratio, duration, mean_and_sd, probability, shown, thousands
-from supermodel.report.tables import RESTS, Cells, heading, scalar_values, scalars, weighted_quantiles
+from supermodel.report.numbers import as_ratio, duration, equals, mean_and_sd, shown, thousands
+from supermodel.report.scales import DEFAULT
+from supermodel.report.tables import RESTS, Cells, all_scalars, heading, scalar_values, weighted_quantiles
+from supermodel.verdict.next_steps import next_steps
 from supermodel.verdict.verdict import WORDS
 
 if TYPE_CHECKING:
@@ -19,6 +21,7 @@ if TYPE_CHECKING:
 
 WIDTH = 100
 MOST_PARAMETERS = 12
+NOTICED = 1.015  # R-hat that the table shows above the usual 1.01
 BLOCKS = " ▁▂▃▄▅▆▇█"
 
 
@@ -31,7 +34,7 @@ def text(result: Comparison) -> str:
     return "\n\n".join([*parts, verdict(result), provenance(result)])
 
 
-def headline(result: Comparison, scale="trotta") -> str:
+def headline(result: Comparison, scale: Any = DEFAULT) -> str:
     """The number with both names, and what it means."""
     number, meaning, odds = told(result, scale)
     level = result.verdict_between(*result.pair()).level if result.excluded else result.verdict.level
@@ -40,7 +43,7 @@ def headline(result: Comparison, scale="trotta") -> str:
     return "\n".join([number + mark, *words[0], *words[1]])
 
 
-def told(result: Comparison, scale="trotta") -> tuple[str, str, str]:
+def told(result: Comparison, scale: Any = DEFAULT) -> tuple[str, str, str]:
     """The number, what it means, and B with the probability; empty where there is nothing to say, or it is not to be used."""
     if len(result.names) == 1:
         return f"ln Z({result.best}) = {shown(result.log_evidence(result.best))}", "", ""
@@ -53,11 +56,11 @@ def odds_sentence(result: Comparison, first: str, second: str) -> str:
     """`B = 152; P(free | data) = 0.9935 at equal prior odds`."""
     estimate = result.log_bayes_factor(first, second)
     best = max(result.weighed or result.names, key=lambda name: result.probabilities[name])
-    share = probability(result.probabilities[best])
+    share = equals(result.probabilities[best])
     among = (
         f", among {joined(result.weighed)} ({joined(result.excluded)} could not be weighed)" if result.excluded else ""
     )
-    return f"B = {as_ratio(estimate.value)}, P({best} | data) = {share} at {odds_words(result)}{among}"
+    return f"B = {as_ratio(estimate.value)}, P({best} | data) {share} at {odds_words(result)}{among}"
 
 
 def joined(names: Sequence[str]) -> str:
@@ -76,7 +79,7 @@ def odds_words(result: Comparison) -> str:
 
 def verdict(result: Comparison) -> str:
     """The verdict and each reason on lines of its own."""
-    return verdict_lines(result.verdict, verdict_words(result))
+    return verdict_lines(result.verdict, verdict_words(result), result.names)
 
 
 def verdict_words(result: Comparison) -> str:
@@ -88,11 +91,15 @@ def verdict_words(result: Comparison) -> str:
     return f"{level.upper()} for {joined(result.excluded)}: {RESTS[level]}; {kept}"
 
 
-def verdict_lines(found: Verdict, words: str) -> str:
-    """The verdict in these words, and each reason on lines of its own."""
+def verdict_lines(found: Verdict, words: str, names: Sequence[str]) -> str:
+    """The verdict on these models in these words, each reason on lines of its own, and after a fail what to do next."""
     lines = textwrap.wrap(f"Verdict {words}", WIDTH, subsequent_indent="  ")
     for code, sentence in found.reasons:
         lines += textwrap.wrap(f"{code}: {sentence}", WIDTH, initial_indent="  · ", subsequent_indent="    ")
+    steps = next_steps(found, names)
+    lines += ["  What to do next, in this order:"] if steps else []
+    for i, step in enumerate(steps, 1):
+        lines += textwrap.wrap(step, WIDTH, initial_indent=f"  {i}. ", subsequent_indent="     ")
     return "\n".join(lines)
 
 
@@ -123,10 +130,11 @@ def parameters(result: Comparison) -> Cells | None:
         if name not in result.posteriors:
             continue
         posterior = result.posteriors[name]
-        for parameter, index in scalars(posterior):
+        for parameter, index in all_scalars(posterior):
             values = scalar_values(posterior, parameter, index)
             numbers = mean_and_sd(float(posterior.mean(parameter)[index]), float(posterior.sd(parameter)[index]))
-            prior = getattr(result.priors.get(name, {}).get(parameter), "description", "")
+            own = "" if parameter in posterior.parameters else "deterministic"
+            prior = getattr(result.priors.get(name, {}).get(parameter), "description", own)
             rows.append(
                 (result.name_of(parameter, index), heading(result, name), numbers, *marginal(posterior, values), prior)
             )
@@ -142,11 +150,15 @@ def parameters(result: Comparison) -> Cells | None:
 
 def few_draws(result: Comparison) -> list[str]:
     """What to do where the worst posterior is below the usual standard; ln B is judged by the verdict, not by this."""
-    short = [p.worst_ess for p in result.posteriors.values() if p.short]
+    short = [p for p in result.posteriors.values() if p.short]
     if not short:
         return []
+    few, rhat = min(p.worst_ess for p in short), max(p.worst_rhat for p in short)
+    chance = (
+        f" R-hat of so few is up to {rhat:.2f} by chance." if NOTICED < rhat and result.verdict.level == "ok" else ""
+    )
     return [
-        f"Posteriors of as few as {min(short):.0f} effective draws have rough quantiles: min_ess=400 asks for more."
+        f"Posteriors of as few as {few:.0f} effective draws have rough quantiles: min_ess=400 asks for more.{chance}"
     ]
 
 

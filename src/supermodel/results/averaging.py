@@ -7,7 +7,8 @@ probability 0 contributes nothing, whatever its draws are like, and neither does
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -77,11 +78,11 @@ def averaged(
     """See `Comparison.averaged`."""
     p = result.probabilities_for(prior_odds or result.prior_odds)
     share = {n: 0.0 if n in result.excluded else q for n, q in p.items()}
-    owners = [n for n in result.names if parameter in result.posteriors[n].parameters]
+    owners = [n for n in result.names if has(result.posteriors[n], parameter)]
     if not owners:
         known = sorted({q for post in result.posteriors.values() for q in post.parameters})
         raise SupermodelError(f"no model has a parameter {parameter!r}; parameters are {', '.join(known) or 'none'}.")
-    shapes = {result.posteriors[n].parameters[parameter].shape[1:] for n in owners}
+    shapes = {result.posteriors[n].draws(parameter).shape[1:] for n in owners}
     if len(shapes) > 1:
         raise SupermodelError(f"{parameter!r} has different shapes in different models, {shapes}: no average exists.")
     others = [n for n in result.names if n not in owners]
@@ -105,11 +106,16 @@ def averaged(
     weights = [share[n] * result.posteriors[n].weights for n in owners]
     return Averaged(
         parameter,
-        np.concatenate([result.posteriors[n].parameters[parameter] for n in owners]),
+        np.concatenate([result.posteriors[n].draws(parameter) for n in owners]),
         np.concatenate(weights),
         np.repeat(owners, [len(w) for w in weights]),
         p, spikes, mean, error, np.sqrt(second) if used else nan, conditional, result.excluded,
     )  # fmt: skip
+
+
+def has(posterior: ModelPosterior, parameter: str) -> bool:
+    """Whether there are draws of that name: of a parameter, or of a deterministic site."""
+    return parameter in posterior.parameters or parameter in posterior.derived
 
 
 def _fixed_value(name: str, fixed: Any, others: list[str]) -> float | None:
@@ -197,6 +203,33 @@ def _data_at(data: Any, x: Any) -> Any:
 def predictions_at(model: Any, values: Mapping[str, np.ndarray], data: Any, n: int) -> np.ndarray:
     """(n, m): one model's prediction at each of n draws, compiled if it can be."""
     return each_draw(lambda v: model.prediction(v, data), values, n)
+
+
+def with_derived(posteriors: Mapping[str, ModelPosterior], models: Mapping[str, Any]) -> dict[str, ModelPosterior]:
+    """The same posteriors, which know the deterministic sites of their models."""
+    found = dict(posteriors)
+    for name, posterior in posteriors.items():
+        function = getattr(getattr(models.get(name), "observed", None), "derived", None)
+        if function is not None and posterior.deriver is None:
+            found[name] = replace(posterior, deriver=partial(_derived, function))
+    return found
+
+
+@in_float64
+def _derived(function: Any, values: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
+    """{site: (n, ...)} at n draws."""
+    n = len(next(iter(values.values())))
+    first = function({name: each[0] for name, each in values.items()})
+    shapes = {name: np.shape(value) for name, value in first.items()}
+
+    def flat(at: Mapping[str, Any]) -> Any:
+        import jax.numpy as jnp
+
+        return jnp.concatenate([jnp.ravel(jnp.asarray(value, float)) for value in function(at).values()])
+
+    ends = np.cumsum([int(np.prod(shape)) for shape in shapes.values()])[:-1]
+    parts = np.split(each_draw(flat, values, n), ends, axis=1)
+    return {name: part.reshape(n, *shape) for (name, shape), part in zip(shapes.items(), parts, strict=True)}
 
 
 def each_draw(function: Any, values: Mapping[str, np.ndarray], n: int) -> np.ndarray:

@@ -15,11 +15,12 @@ import numpy as np
 from supermodel.errors import SupermodelError
 from supermodel.estimation.estimate import Estimate, Evidences
 from supermodel.report.labels import named
-from supermodel.report.scales import Scale
+from supermodel.report.scales import DEFAULT, Scale
 from supermodel.results import export
-from supermodel.results.averaging import Averaged, Predictions, averaged, predictions
+from supermodel.results.averaging import Averaged, Predictions, averaged, predictions, with_derived
 from supermodel.results.drivers import Drivers, Split, drivers, split
 from supermodel.results.fingerprint import fingerprint, versions
+from supermodel.results.held import fingerprint_of_data
 from supermodel.results.odds import probabilities, probability_errors
 from supermodel.results.paths import paths
 from supermodel.results.posterior import ModelPosterior
@@ -76,10 +77,11 @@ class Comparison:
             if not getattr(self, what) and self.models is not None:
                 found = [getattr(model, what, {}) for model in [*self.models.values()][::-1]]
                 object.__setattr__(self, what, {name: text for each in found for name, text in each.items()})
+        if self.models is not None:
+            object.__setattr__(self, "posteriors", with_derived(self.posteriors, self.models))
         if not self.fingerprints:
-            object.__setattr__(
-                self, "fingerprints", {"data": fingerprint(self.data), "priors": fingerprint(self.priors)}
-            )
+            data = fingerprint_of_data(self.data, (self.models or {}).values())
+            object.__setattr__(self, "fingerprints", {"data": data, "priors": fingerprint(self.priors)})
 
     # -- what can be used -----------------------------------------------------------------------------------------
 
@@ -182,7 +184,7 @@ class Comparison:
         return bound_of(self, first, second, level)
 
     def interpret(
-        self, first: str | None = None, second: str | None = None, scale: str | Scale | Mapping[str, float] = "trotta"
+        self, first: str | None = None, second: str | None = None, scale: str | Scale | Mapping[str, float] = DEFAULT
     ) -> Interpretation:
         """ln B in words, with both names: a band of the scale only if the whole 2-sigma interval lies in it.
 
@@ -261,7 +263,7 @@ class Comparison:
 
         return snippet(self)
 
-    def report(self, path: str | os.PathLike[str], title: str | None = None, scale: Any = "trotta") -> Path:
+    def report(self, path: str | os.PathLike[str], title: str | None = None, scale: Any = DEFAULT) -> Path:
         """Write one self-contained HTML page (headline, verdict, tables, plots, priors, methods, citation); its path."""
         from supermodel.report.html import page
 
@@ -280,7 +282,7 @@ class Comparison:
         levels = {name: self.verdict_of(name).level for name in self.ranking}
         return summary(posteriors, self.priors, self.verdict.level, self.name_of, self.excluded and levels)
 
-    def plot(self, scale: Any = "trotta") -> np.ndarray:
+    def plot(self, scale: Any = DEFAULT) -> np.ndarray:
         """Four pictures in one figure: ln B, data with fits, ln B against a prior, posteriors; returns the (2, 2) Axes.
 
         What this result cannot draw is replaced by the next in line. Each is in `supermodel.report.plots`, to be drawn alone.

@@ -7,10 +7,11 @@ that the data gave about the parameters. Two questions about a datum (or a block
   These sum to the difference in fit; with the difference in Occam penalties they sum to ln B exactly.
 * `leave_out`: how much of ln B would go with it, $\ln B(D) - \ln B(D \setminus y_i)$, which is
   $\ln p_a(y_i \mid D \setminus y_i) - \ln p_b(y_i \mid D \setminus y_i)$, by reweighting the posterior with
-  $1/p(y_i \mid \theta)$. These do not sum to ln B: what two data tell is not told twice. A Pareto k above 0.7 flags a
+  $1/p(y_i \mid y_{-i}, \theta)$. These do not sum to ln B: what two data tell is not told twice. A Pareto k above 0.7 flags a
   datum on which the posterior leans too heavily for that.
 
-Both suppose that the data are independent given the parameters, and neither depends on their order.
+Both suppose that the data are independent given the parameters, and then neither depends on their order; or that the noise is
+`Gaussian(covariance=...)`: then a share of the fit is that of a datum given those before it, and `leave_out` is as it says.
 """
 
 from __future__ import annotations
@@ -142,14 +143,18 @@ def _contributions(result: Comparison, name: str, blocks: Any, pointwise: Any):
     rows, shape = _thinned(posterior)
     values = {k: v[rows] for k, v in posterior.parameters.items()}
     terms = each_draw(lambda v: function(v, result.data), values, len(rows))
-    labels, terms = _in_blocks(terms, blocks)
+    labels, places, terms = _in_blocks(terms, blocks)
+    others = terms  # ln p of a datum given all others: the same, where data are independent
+    model = None if result.models is None else result.models[name]
+    if getattr(getattr(model, "noise", None), "is_correlated", False) and not (pointwise and name in pointwise):
+        others = each_draw(lambda v: model.left_out_log_likelihood(v, result.data, places), values, len(rows))
     log_w = posterior.log_weights[rows]  # in logarithms: a draw far out in the prior has a weight below all doubles
     log_w = log_w - np.logaddexp.reduce(log_w)
     w = np.exp(log_w)
     mean = w @ terms
     n = len(rows)
     error = [standard_error(column.reshape(shape)) for column in (n * w[:, None] * (terms - mean)).T]
-    without = [reweighted(log_w, -column) for column in terms.T]
+    without = [reweighted(log_w, -column) for column in others.T]
     out = np.array([-found.log_mean for found in without])
     out_error = np.array([standard_error((n * (found.weights - w)).reshape(shape)) for found in without])
     return labels, mean, np.array(error), out, out_error, np.array([found.pareto_k for found in without])
@@ -184,11 +189,13 @@ def _thinned(posterior: ModelPosterior) -> tuple[np.ndarray, tuple[int, int]]:
     return kept.ravel(), kept.shape
 
 
-def _in_blocks(terms: np.ndarray, blocks: Any) -> tuple[tuple[str, ...], np.ndarray]:
+def _in_blocks(terms: np.ndarray, blocks: Any) -> tuple[tuple[str, ...], list[np.ndarray] | None, np.ndarray]:
+    """Labels, the rows of each block, and its terms."""
     if blocks is None:
-        return tuple(str(i) for i in range(terms.shape[1])), terms
+        return tuple(str(i) for i in range(terms.shape[1])), None, terms
     blocks = np.ravel(np.asarray(blocks))
     if len(blocks) != terms.shape[1]:
         raise SupermodelError(f"`blocks` needs one label for each of the {terms.shape[1]} data; got {len(blocks)}.")
     labels = list(dict.fromkeys(blocks.tolist()))
-    return tuple(map(str, labels)), np.stack([terms[:, blocks == label].sum(axis=1) for label in labels], axis=1)
+    places = [np.flatnonzero(blocks == label) for label in labels]
+    return tuple(map(str, labels)), places, np.stack([terms[:, rows].sum(axis=1) for rows in places], axis=1)

@@ -11,7 +11,7 @@ import numpy as np
 
 from supermodel.errors import SupermodelError
 from supermodel.estimation.estimate import Estimate
-from supermodel.report.tables import level_of, scalar_label, scalar_values, scalars
+from supermodel.report.tables import all_scalars, level_of, scalar_label, scalar_values
 from supermodel.results.prediction import log_densities
 
 PRIOR_DRAWS = 1000  # in the group `prior` of ArviZ
@@ -106,7 +106,7 @@ def _chosen(result: Comparison, model: str | None) -> ModelPosterior:
 
 def columns_of(posterior: ModelPosterior) -> dict[str, np.ndarray]:
     """One column per number: `beta[0]`, `beta[1]`, ..."""
-    return {scalar_label(*scalar): scalar_values(posterior, *scalar) for scalar in scalars(posterior)}
+    return {scalar_label(*scalar): scalar_values(posterior, *scalar) for scalar in all_scalars(posterior)}
 
 
 def to_dataframe(result: Comparison, model: str | None = None, equal_weights: bool = True) -> Any:
@@ -133,7 +133,7 @@ def to_arviz(result: Comparison, model: str | None = None) -> Any:
 
     posterior = _chosen(result, model)
     rows = posterior.equal_rows
-    stack = {name: values[rows] for name, values in posterior.parameters.items()}
+    stack = {name: values[rows] for name, values in (posterior.parameters | posterior.derived).items()}
     if not stack:
         raise SupermodelError(f"model {posterior.name!r} has no parameters, so there is nothing for ArviZ to hold.")
     own = None if result.models is None else result.models[posterior.name]

@@ -5,7 +5,7 @@ Every draw, wherever its alpha was, serves model k with the weight $J_k(u) / q(u
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -17,7 +17,15 @@ from supermodel.estimation.error import standard_error
 from supermodel.estimation.mbar import log_pooled
 from supermodel.jax_scope import in_float64
 from supermodel.report.numbers import mean_and_sd, number
-from supermodel.report.tables import Cells, dressed, scalar_label, scalar_values, scalars, weighted_quantiles
+from supermodel.report.tables import (
+    Cells,
+    all_scalars,
+    dressed,
+    scalar_label,
+    scalar_values,
+    scalars,
+    weighted_quantiles,
+)
 from supermodel.sampling.draws import Draws
 from supermodel.verdict.convergence import bulk_ess, memory, rank_rhat
 
@@ -52,6 +60,12 @@ class ModelPosterior:
     log_prior: np.ndarray  # (n,), in unconstrained coordinates
     chain: np.ndarray  # (n,): which chain a draw comes from
     record: int = -1  # which edge (or 0, the chain) the draws are those of; -1: of no record
+    deriver: Callable[[dict[str, np.ndarray]], dict[str, np.ndarray]] | None = None  # of all draws at once
+
+    @cached_property
+    def derived(self) -> dict[str, np.ndarray]:
+        """{deterministic site of a NumPyro or PyMC model: (n, ...)}, computed where it is first asked for."""
+        return {} if self.deriver is None else self.deriver(self.parameters)
 
     @property
     def weights(self) -> np.ndarray:
@@ -94,18 +108,21 @@ class ModelPosterior:
         """{(parameter, index): what it rests on}, by the usual definitions on equally weighted draws."""
         if not np.all(np.isfinite(self.weights)):
             return {scalar: Convergence(np.nan, np.nan, 1.0) for scalar in scalars(self)}
-        found = {}
-        for scalar in scalars(self):
-            values = scalar_values(self, *scalar)
-            equal = values[self.equal_rows]
-            walked = self.weights * (values - self.weights @ values)
-            found[scalar] = Convergence(bulk_ess(equal), rank_rhat(equal), memory(walked.reshape(self.n_chains, -1)))
-        return found
+        return {scalar: self._rests_on(scalar_values(self, *scalar)) for scalar in scalars(self)}
+
+    def _rests_on(self, values: np.ndarray) -> Convergence:
+        equal = values[self.equal_rows]
+        walked = self.weights * (values - self.weights @ values)
+        return Convergence(bulk_ess(equal), rank_rhat(equal), memory(walked.reshape(self.n_chains, -1)))
 
     def _by_index(self, parameter: str, measure: str) -> np.ndarray:
-        shape = self.draws(parameter).shape[1:]
-        found = [getattr(self.convergence[parameter, index], measure) for index in np.ndindex(*shape)]
-        return np.array(found).reshape(shape)
+        values = self.draws(parameter)
+        known = self.convergence if parameter in self.parameters else {}
+        each = [
+            known.get((parameter, index)) or self._rests_on(values[:, *index])
+            for index in np.ndindex(*values.shape[1:])
+        ]
+        return np.array([getattr(one, measure) for one in each]).reshape(values.shape[1:])
 
     def ess(self, parameter: str) -> np.ndarray:
         """Effective draws of a parameter: the bulk ESS of rank-normalised half chains, as ArviZ has it of `to_arviz()`."""
@@ -133,8 +150,10 @@ class ModelPosterior:
     # -- what it says ---------------------------------------------------------------------------------------------
 
     def draws(self, parameter: str) -> np.ndarray:
-        """(n, ...): the weighted draws of a parameter."""
+        """(n, ...): the weighted draws of a parameter, or of a deterministic site."""
         if parameter not in self.parameters:
+            if self.deriver is not None and parameter in self.derived:
+                return self.derived[parameter]
             known = ", ".join(map(repr, self.parameters)) or "none"
             raise SupermodelError(f"model {self.name!r} has no parameter {parameter!r}; its parameters are {known}.")
         return self.parameters[parameter]
@@ -187,7 +206,7 @@ class ModelPosterior:
 
         chains = self.equal_rows.shape
         rows = self.equal_rows.ravel() if equal_weights else np.arange(len(self.weights))
-        columns = {scalar_label(*scalar): scalar_values(self, *scalar)[rows] for scalar in scalars(self)}
+        columns = {scalar_label(*scalar): scalar_values(self, *scalar)[rows] for scalar in all_scalars(self)}
         extra = {
             "log_likelihood": self.log_likelihood[rows],
             "chain": np.repeat(np.arange(chains[0]), chains[1]) if equal_weights else self.chain,

@@ -98,7 +98,7 @@ def leave_one_out(result: Comparison) -> LeaveOneOut:
 
 @in_float64
 def log_densities(result: Comparison, posterior: ModelPosterior) -> dict[str, np.ndarray]:
-    """{observed variable: (chains, draws, ...)}: ln p of each datum at the equally weighted draws."""
+    """{observed variable: (chains, draws, ...)}: ln p of each datum at the equally weighted draws, given the others."""
     name = posterior.name
     model = None if result.models is None else result.models[name]
     if model is None or not getattr(model, "knows_each_datum", False):
@@ -115,7 +115,7 @@ def log_densities(result: Comparison, posterior: ModelPosterior) -> dict[str, np
     rows, size = posterior.equal_rows, sum(v.size for v in first.values())
     rows = rows[:, :: max(1, int(np.ceil(rows.size * size / MOST)))]
     values = {k: v[rows.ravel()] for k, v in posterior.parameters.items()}
-    flat = each_draw(lambda v: model.pointwise_log_likelihood(v, result.data), values, rows.size)
+    flat = each_draw(lambda v: model.left_out_log_likelihood(v, result.data), values, rows.size)
     ends = np.cumsum([v.size for v in first.values()])[:-1]
     parts = np.split(flat, ends, axis=1)
     return {k: part.reshape(*rows.shape, *v.shape) for (k, v), part in zip(first.items(), parts, strict=True)}

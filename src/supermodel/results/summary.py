@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 
 from supermodel.report.numbers import number
-from supermodel.report.tables import Cells, scalar_label, unusable
+from supermodel.report.tables import Cells, all_scalars, scalar_label, unusable
 from supermodel.results.posterior import STANDARD, ModelPosterior
 
 LEVELS = (0.05, 0.5, 0.95)
@@ -58,14 +58,19 @@ def summary(
     """
     index, rows, names = [], [], {}
     for name, posterior in posteriors.items():
-        for parameter, values in posterior.parameters.items():
+        for parameter in dict.fromkeys(name for name, _ in all_scalars(posterior)):
+            values = posterior.draws(parameter)
             columns = {
                 "mean": posterior.mean(parameter), "mean_error": posterior.mean_error(parameter),
                 "sd": posterior.sd(parameter),
                 **{f"{100 * level:g}%": posterior.quantile(parameter, level) for level in LEVELS},
                 "ess": posterior.ess(parameter), "rhat": posterior.rhat(parameter),
             }  # fmt: skip
-            prior = getattr(priors.get(name, {}).get(parameter), "description", "–")
+            prior = getattr(
+                priors.get(name, {}).get(parameter),
+                "description",
+                "–" if parameter in posterior.parameters else "deterministic",
+            )
             for at in np.ndindex(*values.shape[1:]):
                 index.append((name, scalar_label(parameter, at)))
                 names[index[-1][1]] = named(parameter, at)

@@ -12,7 +12,7 @@ from scipy.special import ndtri
 from supermodel.errors import SupermodelError
 from supermodel.estimation.estimate import Estimate
 from supermodel.report.numbers import shown
-from supermodel.report.scales import SIGMAS, Scale
+from supermodel.report.scales import DEFAULT, SIGMAS, Scale
 from supermodel.report.scales import scale as chosen_scale
 
 if TYPE_CHECKING:
@@ -102,7 +102,7 @@ def interpret(
     result: Comparison,
     first: str | None = None,
     second: str | None = None,
-    scale: str | Scale | Mapping[str, float] = "trotta",
+    scale: str | Scale | Mapping[str, float] = DEFAULT,
     sigmas: float = SIGMAS,
 ) -> Interpretation:
     """See `Comparison.interpret`."""

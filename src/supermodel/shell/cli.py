@@ -22,6 +22,7 @@ from supermodel.shell.reader import say, unread
 
 if TYPE_CHECKING:
     from supermodel.results.comparison import Comparison
+    from supermodel.verdict.verdict import Verdict
 
 BAD_INPUT, INTERRUPTED = 2, 130
 # Of BLAS, which reads them when NumPy is loaded: on a busy machine threads that wait for each other took half of all time.
@@ -144,7 +145,7 @@ def _run_options(sub: argparse.ArgumentParser, names: Collection[str] = BY_NAME,
         if option.name in names:
             default = defaults.get(option.name, option.default)
             text = option.help + (f" (default: {default})" if default is not None else "")
-            sub.add_argument(option.flag, dest=option.name, nargs=len(option.words), metavar=option.words, help=text)
+            sub.add_argument(*option.flags, dest=option.name, nargs=len(option.words), metavar=option.words, help=text)
 
 
 def _given(args: argparse.Namespace) -> dict[str, Any]:
@@ -181,7 +182,7 @@ def _demo(args: argparse.Namespace) -> int:
         print(f"\nln B(free, fixed): {found} here, {demo.TRUTH:.4f} by quadrature.")
         print(f"Report: {written['report']}\nNow with your own data: change {args.out / 'sine.toml'}, then")
         print(f"  supermodel compare {args.out / 'sine.toml'} --out {args.out}")
-    return result.verdict.exit_code
+    return _code(result)
 
 
 def _regress(args: argparse.Namespace) -> int:
@@ -204,7 +205,7 @@ def _compare(args: argparse.Namespace) -> int:
         written = _write(result, args.out)
         if not args.json:
             print("\n" + "\n".join(f"{label}: {path}" for label, path in written.items()))
-    return result.verdict.exit_code
+    return _code(result)
 
 
 def _check(args: argparse.Namespace) -> int:
@@ -290,7 +291,7 @@ def _sensitivity(args: argparse.Namespace) -> int:
         })  # fmt: skip
     else:
         print(curve)
-    return result.verdict_between(curve.first, curve.second).exit_code
+    return _code(result, result.verdict_between(curve.first, curve.second))
 
 
 def _reproduce(args: argparse.Namespace) -> int:
@@ -311,6 +312,13 @@ def _run(args: argparse.Namespace) -> Comparison:
     given = _given(args)  # a wrong flag is told before a file is read
     file = read_file(args.file, args.data_root)
     return compare(file.models, file.data, **{**file.run, **_quiet(args), **given})
+
+
+def _code(result: Comparison, verdict: Verdict | None = None) -> int:
+    """The exit code of a run, or of this verdict on a pair of it; it may have been interrupted before there was an answer."""
+    verdict = result.verdict if verdict is None else verdict
+    is_stopped = result.settings.get("ended") == "interrupted" and not verdict.is_reliable
+    return INTERRUPTED if is_stopped else verdict.exit_code
 
 
 def _quiet(args: argparse.Namespace) -> dict[str, bool]:

@@ -11,11 +11,11 @@ LENGTH = "length"  # what tells how many points are data
 
 
 def masked(model: Model) -> Model | None:
-    """The model with padding left out of its likelihood; None where data are not known one by one.
+    """The model with padding left out of its likelihood; None where data are not known one by one, or hang together.
 
     Its data have the scalar `length` beside their columns.
     """
-    if model.noise is None:
+    if model.noise is None or getattr(model.noise, "is_correlated", False):
         return None
     return Model.from_space(model.space, _Masked(model)).with_on_error(model.on_error)
 

@@ -225,6 +225,5 @@ def _simulator(name: str, model: Model, simulate: Mapping[str, Simulator] | None
 @in_float64
 def _gaussian_data(model: Model, values: Mapping[str, Any], data: Any, rng: np.random.Generator) -> Any:
     gaussian: Any = model.noise
-    noise = np.asarray(gaussian.scale(data), np.float64)
     mean = np.broadcast_to(np.asarray(model.prediction(values, data), np.float64), np.shape(data["y"]))
-    return {**data, "y": mean + noise * rng.standard_normal(mean.shape)}
+    return {**data, "y": mean + gaussian.draw(rng, data)}

@@ -16,6 +16,7 @@ from supermodel.models.columns import as_columns
 from supermodel.models.joint import Joint
 from supermodel.models.model import Model
 from supermodel.models.priors import Prior
+from supermodel.models.unread import unread
 from supermodel.results.comparison import Comparison
 
 
@@ -48,8 +49,9 @@ class Checkup:
 def check(
     models: Mapping[str, Model] | Comparison, data: Any = None, *, seed: int = 0, target_error: float = 0.1
 ) -> Checkup:
-    """Ask of every model what a referee would: are its priors normalised, does its likelihood keep its constants,
-    does the machinery give 0 for the same model twice, and does the order of the models matter?
+    """Ask of every model what a referee would: are its priors normalised, does its likelihood keep its constants, is it a
+    logarithm and does it read every parameter, does the machinery give 0 for the same model twice, and does the order of the
+    models matter?
 
     Given a result, ask it of the models and data that made it. The likelihoods are called anew.
     """
@@ -64,6 +66,7 @@ def check(
     for name, model in models.items():
         findings.append(_priors(name, model))
         findings.append(_constants(name, model, data))
+        findings += _draws(name, model, data)
         findings.append(_twice(name, model, data, seed, target_error))
     if len(models) > 1:
         findings.append(_swapped(models, data, seed, target_error))
@@ -133,6 +136,35 @@ def _integral(density, y: np.ndarray) -> float:
     best = max(np.linspace(centre - 20 * width, centre + 20 * width, 4001), key=density)
     pieces = [best + width * s for s in (-1e3, -30, -3, -0.3, -0.03, 0, 0.03, 0.3, 3, 30, 1e3)]
     return float(sum(quad(density, a, b, limit=200)[0] for a, b in zip(pieces, pieces[1:], strict=False)))
+
+
+N_DRAWS = 256  # of the prior: likelihood calls that a check may take beside its comparisons
+TINY = 1e-3  # of the highest: more than half of all ln L between 0 and that are densities, not their logarithms
+
+
+@in_float64
+def _draws(name: str, model: Model, data: Any) -> list[Finding]:
+    """What prior draws tell of a likelihood: whether it reads every parameter, and whether it looks like a logarithm."""
+    joint = Joint(name, model, data)
+    points, values = joint.probe(np.random.default_rng(0), N_DRAWS)
+    names, unused = joint.space.names, unread(joint, points, values, joint.log_likelihood_at)
+    read = f"ln L depends on all of {', '.join(names)}" if names else "there are no parameters"
+    if unused:
+        read = f"ln L does not depend on {' and '.join(unused)}: is a name misspelt, in the prior or in the likelihood?"
+    question = f"the likelihood of {name!r} reads every parameter"
+    return [Finding(question, not unused if names else None, read), _logarithm(name, values)]
+
+
+def _logarithm(name: str, values: np.ndarray) -> Finding:
+    """A likelihood lies between 0 and 1 where its logarithm would be far below 0: many data make it tiny almost everywhere."""
+    question = f"the likelihood of {name!r} is a logarithm"
+    seen = values[np.isfinite(values)]
+    low, high = float(seen.min()), float(seen.max())
+    told = f"between {low:.3g} and {high:.3g} at {len(seen)} prior draws"
+    if low < 0 or high > 1 or low == high:
+        return Finding(question, True, told)
+    advice = "as densities are and their logarithms hardly ever. Return ln L, the sum of the log densities of the data, not L"
+    return Finding(question, False if np.median(seen) < TINY * high else None, f"{told}, {advice}")
 
 
 def _twice(name: str, model: Model, data: Any, seed: int, target_error: float) -> Finding:

@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
-import importlib
 import math
-from collections.abc import Callable, Mapping
+import time
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 
+from supermodel.engine.progress import EVERY_LIVE, EVERY_LOG, reporter
 from supermodel.errors import SupermodelError
 from supermodel.estimation.estimate import Estimate
-from supermodel.models.adapters.to_nested import ForNested, to_dynesty
+from supermodel.models.adapters.to_nested import to_dynesty
 from supermodel.models.model import Model
+from supermodel.options import checked
 from supermodel.results.comparison import Comparison
+from supermodel.trust.peers import PEERS, Found, Watch, gathered, need
 
 AGREE, DOUBTFUL = 0.05, 0.003  # p-values above which two programs agree, and below which they do not
 WORDS = {
@@ -24,6 +27,8 @@ WORDS = {
     "disagree": "THEY DISAGREE: one has missed a part of a posterior, or its error is too small. Use neither. Run "
     'compare(..., explore="thorough") with another seed and the peer with more live points (n_live=2000), and look at the '
     "posteriors of the model whose ln Z differ",
+    "unfinished": "no answer within the limit on time, so that nothing is confirmed and nothing denied (more: max_seconds=, and "
+    "n_live=100 is quicker); unfinished are",
 }
 
 
@@ -46,6 +51,8 @@ class Crosscheck:
     our_evaluations: int
     # {(best, other): ln B here and there}
     log_bayes_factors: dict[tuple[str, str], tuple[Estimate, Estimate]] = field(default_factory=dict)
+    unfinished: tuple[str, ...] = ()  # models whose time was up before the peer had an answer
+    warnings: tuple[str, ...] = ()  # of the peer, one after the other
 
     @property
     def sigmas(self) -> float:
@@ -55,7 +62,9 @@ class Crosscheck:
 
     @property
     def agreement(self) -> str:
-        """One of "agree" (above p = 0.05), "doubtful" (down to 0.003, 3 sigmas) and "disagree"."""
+        """One of "agree" (above p = 0.05), "doubtful" (down to 0.003, 3 sigmas), "disagree", and "unfinished"."""
+        if self.unfinished:
+            return "unfinished"
         return "agree" if self.p_value > AGREE else "doubtful" if self.p_value >= DOUBTFUL else "disagree"
 
     @property
@@ -70,6 +79,12 @@ class Crosscheck:
             lines.append(f"ln B({first} : {second}) = {here} here, {there} by {self.peer}")
         calls = sum(self.evaluations.values())
         lines.append(f"likelihood calls: {self.our_evaluations} here, {calls} by {self.peer}")
+        if self.warnings:
+            most = " ".join(self.warnings[0].split())[:120]
+            lines.append(f"{self.peer} gave {len(self.warnings)} warnings, the first: {most}")
+        if self.unfinished:
+            lines.append(f"{WORDS['unfinished']}: {', '.join(map(repr, self.unfinished))}")
+            return "\n".join(lines)
         what = "ln B" if len(self.names) > 1 else "ln Z"
         lines.append(
             f"disagreement of {what}: {self.sigmas:.1f} sigma (p = {self.p_value:.2g}); {WORDS[self.agreement]}"
@@ -87,9 +102,14 @@ def crosscheck(
     seed: int = 0,
     models: Mapping[str, Model] | None = None,
     data: Any = None,
+    max_seconds: float | None = 600.0,
+    progress: bool | None = None,
 ) -> Crosscheck:
     """Run the models of `result` by `with_`, "dynesty" or "nautilus", and set both answers side by side.
 
+    At `max_seconds` (of all models together; None: no limit) the peer gives up with what it has, which is then said and not
+    judged. dynesty draws from ellipsoids up to 3 parameters, walks up to 20, and slices beyond. Its warnings are counted in
+    one line, and `progress` is that of `compare`.
     A result that was loaded from a file has no models: give them, and their data, again.
     """
     if with_ not in PEERS:
@@ -101,14 +121,24 @@ def crosscheck(
             f"{list(models) if models else 'none, since it was loaded from a file'}. Give models={{name: Model}} and "
             "data."
         )
-    _need(with_)
-    theirs, calls = {}, {}
-    for k, name in enumerate(result.names):
-        theirs[name], calls[name] = _one(PEERS[with_], models[name], data, n_live, seed + k)
-    chi2, p_value = disagreement(result, theirs)
+    need(with_)
+    shown, ends = _Line(checked("progress", progress)), time.monotonic() + (max_seconds or math.inf)
+    found: dict[str, Found] = {}
+    warned: list[str] = []
+    try:
+        for k, name in enumerate(result.names):  # what one model leaves of its part of the time the next ones have
+            seconds = max(ends - time.monotonic(), 0.0) / (len(result.names) - k)
+            found[name], told = _one(with_, name, models[name], data, n_live, seed + k, seconds, shown)
+            warned += told
+    finally:
+        shown.close()
+    theirs = {name: each.log_evidence for name, each in found.items()}
+    unfinished = tuple(name for name, each in found.items() if not each.is_done)
+    chi2, p_value = (math.nan, math.nan) if unfinished else disagreement(result, theirs)
+    calls = {name: each.calls for name, each in found.items()}
     return Crosscheck(
         with_, result.names, {name: result.log_evidence(name) for name in result.names}, theirs, chi2, p_value, calls,
-        result.evaluations["likelihood"], _log_bayes_factors(result, theirs),
+        result.evaluations["likelihood"], _log_bayes_factors(result, theirs), unfinished, tuple(warned),
     )  # fmt: skip
 
 
@@ -140,45 +170,30 @@ def disagreement(result: Comparison, theirs: Mapping[str, Estimate]) -> tuple[fl
     return value, float(law.sf(value, len(gap)))
 
 
-def _need(peer: str) -> None:
-    try:
-        importlib.import_module(peer)
-    except ImportError:
-        package = {"nautilus": "nautilus-sampler"}.get(peer, peer)
-        raise SupermodelError(f"the peer {peer!r} is not installed. Install it: pip install {package}") from None
-
-
-Peer = Callable[[ForNested, int, int], tuple[Estimate, int]]
-
-
-def _one(peer: Peer, model: Model, data: Any, n_live: int, seed: int) -> tuple[Estimate, int]:
+def _one(
+    peer: str, name: str, model: Model, data: Any, n_live: int, seed: int, seconds: float, shown: Any
+) -> tuple[Found, list[str]]:
     arguments = to_dynesty(model, data, seed=seed)
     if arguments.dimension == 0:
-        return Estimate(float(arguments.log_likelihood(np.zeros(0))), 0.0), 1
-    return peer(arguments, n_live, seed)
+        return Found(Estimate(float(arguments.log_likelihood(np.zeros(0))), 0.0), 1, True), []
+    with gathered() as warned:
+        watch = Watch(seconds, lambda line: shown(f"{peer} on {name!r}: {line}"))
+        return PEERS[peer](arguments, n_live, seed, watch), warned
 
 
-def _dynesty(f: ForNested, n_live: int, seed: int) -> tuple[Estimate, int]:
-    import dynesty
+class _Line:
+    """What a peer is at, as often as `compare` shows its own line."""
 
-    sampler = dynesty.NestedSampler(
-        f.log_likelihood, f.prior_transform, f.dimension, nlive=n_live, rstate=np.random.default_rng(seed)
-    )
-    sampler.run_nested(dlogz=0.01, print_progress=False)
-    found = sampler.results
-    return Estimate(float(found.logz[-1]), float(found.logzerr[-1])), int(np.sum(found.ncall))
+    def __init__(self, progress: bool | None):
+        self.reporter, self.last = reporter(progress), time.monotonic()
 
+    def __call__(self, line: str) -> None:
+        now = time.monotonic()
+        if self.reporter is None or now - self.last < (EVERY_LIVE if self.reporter.live else EVERY_LOG):
+            return
+        self.last = now
+        (self.reporter._show if self.reporter.live else self.reporter.write)(line)
 
-def _nautilus(f: ForNested, n_live: int, seed: int) -> tuple[Estimate, int]:
-    import nautilus
-
-    sampler = nautilus.Sampler(
-        f.prior_transform_at, f.log_likelihood_at, n_dim=f.dimension, n_live=max(n_live, 20 * f.dimension),
-        vectorized=True, pass_dict=False, seed=seed,
-    )  # fmt: skip
-    sampler.run(verbose=False)
-    # nautilus gives no error of ln Z; that of an importance sampler of its effective size is the usual stand-in.
-    return Estimate(float(sampler.log_z), max(float(sampler.n_eff) ** -0.5, 0.01)), int(sampler.n_like)
-
-
-PEERS: dict[str, Peer] = {"dynesty": _dynesty, "nautilus": _nautilus}
+    def close(self) -> None:
+        if self.reporter is not None:
+            self.reporter.close()

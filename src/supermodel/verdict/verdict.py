@@ -34,6 +34,7 @@ CODES: dict[str, str] = {
     "float32": "A model holds numbers of single precision, and their rounding shows in the answer.",
     "rough": "A log likelihood scatters between neighbouring points, or is random.",
     "rejected": "A log likelihood was NaN, or raised, at points that then counted as impossible.",
+    "unused_parameter": "A log likelihood does not depend on a parameter: is its name misspelt?",
     "quadrature": "A numerical integral is known less well than an answer needs.",
     "target_not_reached": "The run ended before the error met its target.",
     "interrupted": "The run was stopped by hand or by a limit.",

@@ -1,6 +1,7 @@
 """bilby likelihoods and priors: every kind of prior, constants, constraints."""
 
 import math
+import warnings
 
 import numpy as np
 import pytest
@@ -117,3 +118,17 @@ def test_refusals():
         from_bilby(3, {})
     with pytest.raises(SupermodelError, match="fails at the centre of its prior"):
         from_bilby(Quadratic(), {"a": prior.Uniform(0, 1)})
+
+
+@pytest.mark.skipif(not hasattr(bilby.core.likelihood, "PARAMETERS_AS_STATE"), reason="bilby does not warn yet")
+def test_likelihoods_of_bilby_are_called_without_a_warning_each(rng):
+    home = bilby.core.likelihood
+    gaussian = home.GaussianLikelihood(np.arange(3.0), np.ones(3), lambda x, a: a + 0 * x)
+    values = {"a": 0.3, "sigma": 1.2}
+    with pytest.warns(FutureWarning):  # what bilby does by itself
+        gaussian.log_likelihood(values)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        model = from_bilby(gaussian, {"a": prior.Normal(0, 1), "sigma": prior.HalfGaussian(1)})
+        assert model.log_likelihood(values) == pytest.approx(stats.norm.logpdf(1.0, 0.3, 1.2) * 3)
+    assert home.PARAMETERS_AS_STATE == "WARN"

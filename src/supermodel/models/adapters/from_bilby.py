@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import math
-from collections.abc import Mapping
+import sys
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 import numpy as np
@@ -79,12 +81,30 @@ class _Likelihood:
         parameters = {**{key: float(value) for key, value in values.items()}, **self.constants}
         if self.cut is not None and not np.all(self.cut.evaluate_constraints(dict(parameters))):
             return -math.inf
-        if self.is_new:
-            value = self.likelihood.log_likelihood(parameters)
-        else:
-            self.likelihood.parameters.update(parameters)
-            value = self.likelihood.log_likelihood()
+        with _quietly():
+            if self.is_new:
+                value = self.likelihood.log_likelihood(parameters)
+            else:
+                self.likelihood.parameters.update(parameters)
+                value = self.likelihood.log_likelihood()
         return float(np.nan_to_num(value, nan=-math.inf, posinf=math.inf, neginf=-math.inf)) - self.log_mass
+
+
+@contextlib.contextmanager
+def _quietly() -> Iterator[None]:
+    """Without bilby's warning, at every call, that its likelihoods keep parameters as their state: bilby's own do so too.
+
+    It is bilby's own switch, and one that the user has set to refuse such likelihoods stays as it is.
+    """
+    home: Any = sys.modules.get("bilby.core.likelihood")  # loaded with any likelihood of bilby's
+    loud = getattr(home, "PARAMETERS_AS_STATE", None) == "WARN"  # since bilby 2.7
+    if loud:
+        home.PARAMETERS_AS_STATE = "TRUE"
+    try:
+        yield
+    finally:
+        if loud:
+            home.PARAMETERS_AS_STATE = "WARN"
 
 
 def _takes_parameters(likelihood: Any) -> bool:

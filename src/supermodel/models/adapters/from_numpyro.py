@@ -54,7 +54,7 @@ def _observed(tracer: _Tracer, sites: Mapping[str, Any]) -> Observed:
         dims[name] = tuple(plates[axis].name if axis in plates else f"{name}_dim_{axis}" for axis in range(len(shape)))
         coords |= {frame.name: np.arange(frame.size) for frame in plates.values()}
     data = {name: np.asarray(site["value"]) for name, site in drawn.items() if site["is_observed"]}
-    return Observed(tracer.log_densities, data, dims, coords)
+    return Observed(tracer.log_densities, data, dims, coords, tracer.derived if tracer.derived({}) else None)
 
 
 class _Tracer:
@@ -70,6 +70,14 @@ class _Tracer:
         traced = handlers.trace(handlers.substitute(handlers.seed(self.model, key), **given))
         found = traced.get_trace(*self.args, **self.kwargs)
         return {name: site for name, site in found.items() if site["type"] in ("sample", "param", "plate")}
+
+    def derived(self, values: Mapping[str, Any]) -> dict[str, Any]:
+        """{deterministic site: its value}."""
+        from numpyro import handlers
+
+        traced = handlers.trace(handlers.substitute(handlers.seed(self.model, 0), data=dict(values)))
+        found = traced.get_trace(*self.args, **self.kwargs)
+        return {name: site["value"] for name, site in found.items() if site["type"] == "deterministic"}
 
     def log_densities(self, values: Mapping[str, Any]) -> dict[str, Any]:
         """{`obs` site: ln p of each datum}."""

@@ -45,7 +45,8 @@ def _observed(model: Any, likelihood: _Likelihood) -> Observed:
     data = {name: np.asarray(v.data if hasattr(v, "data") else v.get_value()) for name, v in values.items()}
     named = {name: tuple(dims) for name, dims in model.named_vars_to_dims.items() if None not in dims}
     coords = {dim: np.asarray(ticks) for dim, ticks in model.coords.items() if ticks is not None}
-    return Observed(likelihood.log_densities, data, named, coords)
+    derived = likelihood.derived if likelihood.plain.deterministics else None
+    return Observed(likelihood.log_densities, data, named, coords, derived)
 
 
 def _check(model: Any) -> None:
@@ -98,6 +99,19 @@ class _Likelihood:
         with jax.ensure_compile_time_eval():  # asked for within a trace, its constants must outlive it
             return _jax(self.plain.continuous_value_vars, self.plain.logp(vars=self.plain.observed_RVs, sum=False))
 
+    def held_data(self) -> list[np.ndarray]:
+        """The arrays that the model was written with: covariates and other constants of its graph, and what was observed."""
+        from pytensor.graph.traversal import graph_inputs
+
+        values = [self.plain.rvs_to_values[v] for v in self.plain.observed_RVs]
+        leaves = [*graph_inputs([*self.plain.observed_RVs, *values])]
+        found = [
+            v.data if hasattr(v, "data") else v.get_value()
+            for v in leaves
+            if hasattr(v, "data") or hasattr(v, "get_value")
+        ]
+        return [array for each in found if getattr(array := np.asarray(each), "ndim", 0) and array.dtype.kind in "biuf"]
+
     def __call__(self, values: Mapping[str, Any], data: Any = None) -> Any:
         return self.function(*self._arguments(values))[0]
 
@@ -105,6 +119,20 @@ class _Likelihood:
         """{observed variable: ln p of each datum}."""
         found = self.pointwise(*self._arguments(values))
         return dict(zip((v.name for v in self.plain.observed_RVs), found, strict=True))
+
+    @cached_property
+    def deterministic(self) -> Any:
+        """The deterministic variables; their graph, too, is made where it is asked for."""
+        import jax
+
+        with jax.ensure_compile_time_eval():
+            outputs = self.plain.replace_rvs_by_values(self.plain.deterministics)
+            return _jax(self.plain.continuous_value_vars, outputs)
+
+    def derived(self, values: Mapping[str, Any]) -> dict[str, Any]:
+        """{deterministic variable: its value}."""
+        found = self.deterministic(*self._arguments(values))
+        return dict(zip((v.name for v in self.plain.deterministics), found, strict=True))
 
     def _arguments(self, values: Mapping[str, Any]) -> list[Any]:
         import jax.numpy as jnp
