@@ -21,6 +21,7 @@ from benchmarks.peers.run import main as peers
 from benchmarks.published import main as published
 from benchmarks.scheduler import main as scheduler
 from benchmarks.several_modes import several_modes
+from benchmarks.sky.hierarchies import main as hierarchies
 from benchmarks.survey import main as survey
 from benchmarks.targets import ALL, Row, logistic_1000
 
@@ -49,7 +50,7 @@ def main(names: list[str]) -> int:
     apart = {
         "fire": fire, "sky": partial(fire, trial="sky"), "mixtures": mixtures,
         "nonnormal": nonnormal, "published": published, "survey": survey,
-        "scheduler": scheduler, "dimension": dimension,
+        "scheduler": scheduler, "dimension": dimension, "hierarchies": hierarchies,
     }  # fmt: skip
     if names and names[0] in apart:
         return apart[names[0]](names[1:])

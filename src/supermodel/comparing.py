@@ -209,7 +209,13 @@ def finish(
 def _of_engine(run: Run) -> dict[str, Any]:
     sampled = [arm for arm in run.arms if arm.report is not None]
     records = [arm.edge.draws(arm.tuning) for arm in sampled]
-    pilots = {p.name: {"method": p.method, "spread": p.spread, "evaluations": p.evaluations} for p in run.pilots}
+    pilots = {
+        p.name: {
+            "method": p.method, "spread": p.spread, "evaluations": p.evaluations,
+            "replicates": p.capture.replicates, "missed": p.capture.missed,
+        }
+        for p in run.pilots
+    }  # fmt: skip
     found = posteriors(run.models, records) if run.is_weighed else rough_posteriors(run)
     return {
         "verdict": judge(run, found),
@@ -218,7 +224,7 @@ def _of_engine(run: Run) -> dict[str, Any]:
         "settings": {
             "target_error": run.goals.target_error,
             "ended": run.ended,
-            "explore": run.explore,
+            "explore": run.effort_name,
             "pilots": pilots,
         },
     }

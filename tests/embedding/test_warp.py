@@ -43,8 +43,9 @@ def normal_given(rng, d, k, m=4):
     moments = (0.3 * rng.standard_normal((size, d - k)) for _ in range(2))
     bell = rng.standard_normal((m, k)), np.array(1.2)
     return NormalGiven(
-        rng.permutation(d), rng.standard_normal(d), lower(rng, k), *bell, *moments, shear, lower(rng, d - k)
-    )
+        rng.permutation(d), rng.standard_normal(d), lower(rng, k), *bell, *moments, shear, lower(rng, d - k),
+        rng.uniform(-0.7, 0.7, d - k),
+    )  # fmt: skip
 
 
 def bent(rng, d):

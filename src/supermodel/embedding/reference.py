@@ -34,6 +34,10 @@ class Hills(NamedTuple):
 
     def squares(self, xp, x):
         """Squared Mahalanobis distance of (n, d) points from every hill: (n, M)."""
+        if xp is np and len(x) > 1:
+            found = _by_products(x, self)
+            if found is not None:
+                return found
         z = xp.matmul(x[None] - self.means[:, None], xp.swapaxes(self.inverses, 1, 2))
         return (z * z).sum(-1).T
 
@@ -141,6 +145,23 @@ class Reference(NamedTuple):
             return self.hills.transform(xp, normal, uniform, stretch)
         inner = xp.maximum((uniform - self.prior_share) / (1 - self.prior_share), 0.0)
         return xp.where((uniform < self.prior_share)[:, None], prior, self.hills.transform(xp, normal, inner, stretch))
+
+
+def _by_products(x: np.ndarray, hills: Hills) -> np.ndarray | None:
+    r"""$x'Px - 2x'Pm + m'Pm$ with the precision P of every hill, as one product of matrices; None where digits would be lost."""
+    i, j = np.triu_indices(x.shape[1])
+    centre = hills.means.mean(axis=0)
+    y, m = x - centre, hills.means - centre
+    precision = np.matmul(np.swapaxes(hills.inverses, 1, 2), hills.inverses)
+    widest = np.max(np.sum(y * y, axis=1)) * np.max(np.trace(precision, axis1=1, axis2=2))
+    if not widest < LOST_DIGITS / np.finfo(float).eps:
+        return None
+    shift = np.matmul(precision, m[..., None])[..., 0]
+    packed = precision[:, i, j] * np.where(i == j, 1.0, 2.0)
+    return np.maximum((y[:, i] * y[:, j]) @ packed.T - 2 * y @ shift.T + np.sum(m * shift, axis=1), 0.0)
+
+
+LOST_DIGITS = 1e-6  # of a squared distance
 
 
 def standard_normal(dimension: int) -> Reference:

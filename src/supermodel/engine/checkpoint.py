@@ -17,6 +17,7 @@ from supermodel.embedding.reference import Hills, Reference
 from supermodel.embedding.warp import Bent, Conditional, NormalGiven, Warp
 from supermodel.engine.edge import Block, Edge
 from supermodel.engine.explore import Look, Pilot
+from supermodel.engine.explore.capture import Capture
 from supermodel.engine.kernels import KERNELS, State, Tuning
 from supermodel.engine.network import joined
 from supermodel.engine.policy import BOLD, CHAINS
@@ -92,6 +93,9 @@ def _pilot_attributes(p: Pilot) -> dict[str, Any]:
         "step": float(p.step),
         "acceptance": float(p.acceptance),
         "is_concave": bool(p.is_concave),
+        "capture": list(p.capture),
+        "vouched": [float(p.log_evidence), float(p.vouched)] if np.isfinite(p.vouched) else [],
+        "doubt": float(p.doubt),
         "roughness": list(p.roughness),
     }
 
@@ -102,14 +106,18 @@ def _restored_pilot(joint: Joint, g: dict[str, np.ndarray], row: dict[str, Any])
     expect_arrays(g, {"hills_means": (n_hills, d), "hills_dof": ()})
     expect_arrays(g, dict.fromkeys(("hills_factors", "hills_inverses"), (n_hills, d, d)))
     kind = WARPS[row["warp"]]
-    warp = kind(*(g[f"warp_{name}"] for name in kind._fields))
+    known = [
+        n for n in kind._fields if f"warp_{n}" in g or n not in kind._field_defaults
+    ]  # earlier versions had no skew
+    warp = kind(*(g[f"warp_{name}"] for name in known))
     hills = Hills(*(g[f"hills_{name}"] for name in Hills._fields))
     reference = Reference(hills._replace(dof=float(hills.dof)), float(row["prior_share"]))
     expect(warp.inverse(g["points"]).shape == g["points"].shape, "a warp that does not fit its points")
     looks = [Look(str(name), float(value), float(error), int(n)) for name, value, error, n in row["looks"]]
     return Pilot(
         joint, warp, reference, g["points"], g["log_joint"], float(row["spread"]), looks, bool(row["is_agreed"]),
-        float(row["step"]), float(row["acceptance"]), bool(row.get("is_concave", False)), Roughness.of(row.get("roughness", ())),
+        float(row["step"]), float(row["acceptance"]), bool(row.get("is_concave", False)), Capture(*row.get("capture", ())),
+        *(row.get("vouched") or (np.nan, np.inf)), float(row.get("doubt", 0.0)), Roughness.of(row.get("roughness", ())),
     )  # fmt: skip
 
 

@@ -60,7 +60,7 @@ def judge(run: Run, posteriors: Mapping[str, ModelPosterior] | None = None) -> V
     heavy = {
         name
         for arm in run.arms
-        if arm.report is not None and arm.report.surely_heavy > HEAVY and not run.is_concave(arm)
+        if arm.report is not None and arm.report.surely_heavy > HEAVY and not run.is_concave(arm) and not run.is_vouched(arm)
         for name in arm.edge.pair.names
     }
     found += agreement(posteriors or {}, run.goals, heavy)
@@ -82,6 +82,8 @@ def _is_eased(run: Run, arm: Arm, code: str) -> bool:
     An edge that serves the absolute evidences only cannot spoil a Bayes factor, unless it tells of a model whose posterior was not
     found: every edge of that model stands on the same exploration. Where ln J is concave there is nothing else to find.
     """
+    if run.is_vouched(arm):
+        return True
     if run.is_concave(arm):
         return code in FAR or not run.matters(arm)
     return not run.matters(arm) and code not in SPOILS
@@ -184,7 +186,11 @@ def _looks(run: Run) -> list[Finding]:
         rough = [look for look in pilot.looks if np.isfinite(look.log_evidence)]
         told = ", ".join(f"{look.log_evidence:.2f} ± {look.error:.2f} ({look.name})" for look in rough)
         sentence = f"ln Z of {pilot.name!r} is {final.value:.2f} ± {final.error:.2f}; the looks at it (explorations) gave {told}."
-        if not pilot.is_agreed:
+        if pilot.capture.replicates > 1:
+            found.append(("ok", Reason("replicates", REPLICATES.format(pilot.name, *pilot.capture))))
+        if not pilot.is_agreed and pilot.capture.replicates > 1:
+            found.append(("caution", Reason("looks_disagree", sentence + DOUBT.format(pilot.doubt))))
+        elif not pilot.is_agreed:
             found.append(("fail", Reason("looks_disagree", sentence if rough else NO_LOOK.format(pilot.name))))
         elif rough:
             # At least one look must stand by the answer; how far off the nearest is, in errors.
@@ -217,6 +223,10 @@ THRIFTY = (
     "calls take {:.2g} s, so that {} of them looked for the posterior of {!r}, a tenth of the usual number. A narrow mode, which "
     "fills less than a hundredth of the prior, may be missed; explore='thorough' looks for it."
 )
+REPLICATES = (
+    "{1} replicates explored {0!r}, each with random numbers of its own; the chance that all of them missed a mode is {2:.1%}."
+)
+DOUBT = " They do not agree; the error holds {:.2f} nats for that."
 ONE_LOOK = "the budget had room for one look (exploration) at {!r} only: what it missed, no other could tell."
 NO_LOOK = "the chains that explored {!r} from different starts did not meet: a part of its posterior may be missed."
 

@@ -72,12 +72,14 @@ AGREE_ERRORS, AGREE_NATS = (
 )  # two looks agree within this many errors plus this many nats (adaptive weights are
 # biased low by about a tenth of a nat in ten dimensions)
 VAGUE = 1.0  # nats of error from which a look vouches for nothing
+VOUCHED = 3.0  # errors within which replicates and a ladder in trouble agree
 DISAGREE_ERRORS = 6.0  # the answer is not to be used where every look is further from it than this
 ENOUGH = 120  # effective draws that a look must rest on
 MOST_HILLS = 32  # of a reference
 FITTED = 4000  # draws that a reference is fitted to: more take seconds and change nothing
 FLOOR = 5  # times the prior draws of a first look that are spent where most of them tie: nothing else finds what rises there
-UNSEEN = 0.02  # share of the evidence that no replicate may have found, by capture and recapture, before a further one is run
+MISSED = 0.06  # chance that a mode was missed by all replicates, above which a further one is run: two that agree leave 0.03
+MISSED_MASS = 0.7  # nats: what is missed then is taken to be as much as what was found
 CAPTURED = 0.5  # of an island's evidence that a replicate must give by itself to have found it
 CAPTURE_PRIOR = (
     2.0,
@@ -88,8 +90,9 @@ ROUGH_STEP, ROUGH_TURNS = 1 / 16, 0.2  # widths of the prior, and the share of p
 # gets anywhere along a coordinate: 0.3 and more of periods, places and steps, 0.1 and less of all else in the sky
 RACE_LAP, RACE_GENERATIONS = 3, 8  # steps of a race after which half of the climbs go on; children of each in what is held
 RACE_STEPS = 12  # evaluations, with gradient, that a start costs in a race
-RACE_SHARE = 0.25  # of the patience that a race may cost: two replicates, their levels, and a further one have to fit
+RACE_SHARE = 0.15  # of the patience that a race may cost: two replicates, their levels, and a further one have to fit
 SCAN, SCAN_SHARE = 4, 0.02  # times the prior draws of a replicate, and a part of the patience, that are looked at for what stands out
+CALM = 8  # times fewer climbs race where no coordinate is rough, and the first climbs and what stood out led to one top
 RACE_LAST = 16  # of so many starts, one climbs to the end
 DOF = 5.0  # of Student hills: tails heavier than most posteriors', yet 90% as efficient as Gaussian ones for these
 
@@ -138,7 +141,7 @@ EFFORTS = {
         Effort("quick", 128, 256, 100, 0, 6, 0, 0, 1, 20_000, True),
         Effort("thrifty", 256, 500, 150, 80, 8, 500, 0, 1, 20_000, True),
         Effort("auto", 512, 2000, 500, 80, 12, 1000, 1000, 4, 100_000),
-        Effort("patient", 512, 2000, 500, 80, 12, 1000, 4000, 5, 1_000_000),
+        Effort("patient", 512, 2000, 500, 80, 12, 1000, 4096, 5, 2_000_000),
         Effort("thorough", 4096, 10000, 2000, 600, 48, 1000, 16_000, 6, 2_000_000),
     )
 }
@@ -146,6 +149,19 @@ EXPLORING = 0.5  # share of a limited budget that exploration may spend: the lad
 TYPICAL = 9000  # evaluations that exploration of one model takes at the default effort, about
 DEAR = 0.01  # seconds a call from which on the default is thrift: the usual looks would take minutes
 CHEAP = 2e-4  # seconds a call below which the default is patience: a million of them take three minutes at most
+
+# -- black boxes of many parameters ------------------------------------------------------------------------------------
+
+FOLLOWERS, FOLLOWED = 256, 8  # particles that are moved in the coordinates of a reference; moves at first, then doubled
+STILL = 0.2  # nats by which their mean ln J - ln r may still move when they have settled
+OUTSIDE = 8.0  # nats of ln J - ln r beyond ln Z at a particle that the reference does not hold: of its own draws e^-8 are there
+FEW_OUTSIDE = 0.005  # share of such particles up to which it serves: one of 256
+STABLE = (
+    0.2  # standard deviations by which no mean moves, and part by which no standard deviation does: the noise of 800
+)
+LOCAL = 0.3  # of the width that ln J has in a coordinate, of differences of values: noise of 0.001 nats evens out
+APART = 1e-3  # correlation given all others below which, at all probes, two coordinates are not coupled
+LATTICE_SHARE = 0.6  # of the evaluations that are left, that the probes of a black box, and then a lattice, may take
 
 # -- roughness --------------------------------------------------------------------------------------------------------
 

@@ -47,6 +47,7 @@ from supermodel.engine.policy import (
     STEPS,
     THREE,
     TYPICAL,
+    VOUCHED,
     WELCOME,
     WORTH,
     Effort,
@@ -61,7 +62,7 @@ from supermodel.models.model import Model
 from supermodel.results.paths import paths
 from supermodel.results.posterior import posteriors
 from supermodel.verdict.examine import examine
-from supermodel.verdict.rules import is_settled
+from supermodel.verdict.rules import findings, is_settled
 
 
 @dataclass
@@ -479,13 +480,35 @@ class Run:
             return self._rough()
         order = [next(i for i, p in enumerate(self.pilots) if p.name == name) for name in self.models]
         table = self.paths()[order]
-        used = [arm.report if arm.is_used else None for arm in self.arms]
-        values = np.array([0.0 if r is None else r.value for r in used])
+        used = [self._answer(arm) if arm.is_used else Estimate(0.0, 0.0) for arm in self.arms]
+        values = np.array([r.value for r in used])
         # An infinite error (a limit) is written as one beyond all use: it must cancel in pairs that do not rest on it.
-        variances = np.array([0.0 if r is None else min(r.error, UNKNOWN) ** 2 for r in used])
+        variances = np.array([min(r.error, UNKNOWN) ** 2 for r in used])
         sampled = (table * variances) @ table.T
         floor = covariance([self.pilots[i].roughness for i in order])
+        floor += np.diag([self.pilots[i].doubt ** 2 for i in order])
         return Evidences(tuple(self.models), table @ np.nan_to_num(values), sampled + floor, True)
+
+    def is_vouched(self, arm: Arm) -> bool:
+        """Whether chains to the reference are in trouble, but sealed replicates, which agree among themselves, agree with them too
+        (or chains give no number at all): then the answer is known to what the replicates know it to.
+        """
+        if arm.second is not None or arm.report is None or not any(level == "fail" for level, _ in findings(arm.report)):
+            return False
+        pilot = self.pilots[arm.first]
+        if not (pilot.is_agreed and np.isfinite(pilot.vouched)):
+            return False
+        off = abs(arm.report.value - pilot.log_evidence)
+        return not np.isfinite(arm.report.error) or bool(off <= VOUCHED * np.hypot(arm.report.error, pilot.vouched))
+
+    def _answer(self, arm: Arm) -> Estimate:
+        """ln Z of an edge's first end less that of its second."""
+        report, pilot = arm.report, self.pilots[arm.first]
+        if not self.is_vouched(arm):
+            return Estimate(report.value, report.error)
+        if not np.isfinite(report.error):
+            return Estimate(pilot.log_evidence, pilot.vouched)
+        return Estimate(report.value, float(np.hypot(report.error, pilot.vouched)))
 
     def _rough(self) -> Evidences:
         """What the looks, or the prior draws alone, say: the answer of a run that ended before its edges were sampled."""

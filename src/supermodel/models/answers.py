@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 import traceback
 from collections.abc import Mapping
 from pathlib import Path
@@ -12,6 +11,7 @@ import numpy as np
 
 from supermodel.errors import ModelError, SupermodelError, suggestion
 from supermodel.models.model import Model, own
+from supermodel.models.stopwatch import Stopwatch
 
 
 class Failure:
@@ -46,9 +46,9 @@ class Call:
         self.name, self.function, self.data = name, model._log_likelihood or model.log_likelihood, data
 
     def __call__(self, values: Mapping[str, Any]) -> Answer | Failure:
-        since = time.perf_counter()
+        watch = Stopwatch()
         answer = self.raw(values)
-        seconds = time.perf_counter() - since
+        seconds = watch.seconds()
         if isinstance(answer, Failure):
             return answer
         array = real(answer, self.name)

@@ -2,7 +2,6 @@ r"""A model with its data: $\ln J(x) = \ln L(x) + \ln \pi(x)$ as a function of o
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Mapping
 from functools import cached_property
 from typing import Any
@@ -17,6 +16,7 @@ from supermodel.models.many_points import compiled, in_parts, over_points, width
 from supermodel.models.model import Model
 from supermodel.models.rolled import LOOP, rolled
 from supermodel.models.rounding import shifts
+from supermodel.models.stopwatch import Stopwatch
 
 ROUNDING = 8.0  # units in the last place that a logistic and what a likelihood does with it may take
 FAR = 30.0  # nats of prior density below the lowest of some prior draws: no posterior that could be found is there
@@ -29,7 +29,7 @@ class Joint:
         self.name, self.model, self.data = name, model, data
         self.space = model.space
         self.dimension = model.space.dimension
-        self.pace = np.inf  # seconds of the quickest call, where it was computed: a busy machine leaves it as it is
+        self.pace = np.inf  # processor seconds of the quickest call, where it was computed
         self._is_warm = False  # whether a traced likelihood has run: what compiles is not timed
         self.rejected = 0  # points that counted as impossible because there was no number
 
@@ -114,10 +114,10 @@ class Joint:
         return compiled(over_points(self.log_likelihood, self.width))
 
     def _timed(self, points: np.ndarray) -> np.ndarray:
-        since = time.perf_counter()
+        watch = Stopwatch()
         values = np.asarray(self._compiled(points))
         if self._is_warm:
-            self.pace = min(self.pace, (time.perf_counter() - since) / len(points))
+            self.pace = min(self.pace, watch.seconds() / len(points))
         self._is_warm = True
         return values
 
@@ -146,9 +146,9 @@ class Joint:
             return self.admitted(points, in_parts(self._timed, points, size or n))
         values, call = self.space.values_at(points), Call(self.name, self.model, self.data)
         if self.model.vectorized:
-            since = time.perf_counter()
+            watch = Stopwatch()
             answer = call.raw(values)
-            self.pace = min(self.pace, (time.perf_counter() - since) / n)
+            self.pace = min(self.pace, watch.seconds() / n)
             if not isinstance(answer, Failure):
                 return self.admitted(points, self._one_each(answer, n))
             # Which point was it? Each alone is asked again.

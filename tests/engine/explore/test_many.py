@@ -14,7 +14,9 @@ from supermodel.embedding.warp import Bent, Warp
 from supermodel.engine.explore import many
 from supermodel.engine.explore.chains import NUTS_CHAINS, Chains
 from supermodel.engine.explore.many import _is_concave, _is_covered, look_at_many
-from supermodel.engine.policy import BATCH, EFFORTS
+from supermodel.engine.explore.particles import Particles
+from supermodel.engine.policy import BATCH, EFFORTS, STABLE
+from supermodel.jax_scope import in_float64
 from supermodel.models.joint import Joint
 
 D = 21
@@ -51,13 +53,56 @@ def test_slopes_bend_the_warp_of_a_skewed_posterior(monkeypatch):
     assert isinstance(pilot.warp, Bent) and isinstance(affine.warp, Warp) and pilot.spread < 0.75 * affine.spread
 
 
-def test_particles_of_a_black_box_look_twice():
+def test_a_black_box_is_looked_at_by_particles_and_by_nested_laplace(monkeypatch):
     problem, counter = Conjugate(D), meter()
     pilot = looked(problem.joint, counter)
-    assert [look.name for look in pilot.looks] == ["tempered particles"] * 2 and pilot.is_agreed
+    assert [look.name for look in pilot.looks] == ["tempered particles", "nested Laplace"] and pilot.is_agreed
+    for look in pilot.looks:
+        assert abs(look.log_evidence - problem.log_evidence) < 5 * look.error < 3.0  # the particles lag by 0.4
+    assert sum(look.evaluations for look in pilot.looks) == counter.evaluations - BATCH
+    assert len(looked(problem.joint, meter(), EFFORTS["quick"]).looks) == 1
+    monkeypatch.setattr(many, "nested_laplace", lambda *_: None)
+    pilot = looked(problem.joint, meter())
+    assert [look.name for look in pilot.looks] == ["tempered particles"] * 2
     for look in pilot.looks:
         assert abs(look.log_evidence - problem.log_evidence) < 5 * look.error < 2.0
-    assert len(looked(problem.joint, meter(), EFFORTS["quick"]).looks) == 1
+
+
+def test_a_reference_that_lacks_a_mode_in_which_particles_are_does_not_serve(rng, monkeypatch):
+    """Two modes of equal mass, eight widths apart. With particles in one of them the reference knows no other."""
+    sigma, y = 0.1, 0.4
+
+    def log_likelihood(p):
+        x = np.asarray(p["x"], float)
+        return -0.5 * np.sum((np.concatenate([np.abs(x[:, :1]) - y, x[:, 1:]], axis=1) / sigma) ** 2, axis=1)
+
+    joint = Joint("m", sm.Model({"x": dist.Normal(0, 1).expand([D])}, log_likelihood, vectorized=True))
+    here = sigma * rng.standard_normal((512, D)) + np.where(np.arange(D) == 0, y, 0.0)
+    there = here * np.where(np.arange(D) == 0, -1.0, 1.0)
+    found = in_float64(many.nested_laplace)(joint, meter(), rng, here)
+    monkeypatch.setattr(many, "nested_laplace", lambda *_: found)
+
+    def followed(x):
+        first = Particles(x, joint.log_likelihood_at(x), joint.space.log_prior_at(x), 0.0, 0.1)
+        return in_float64(many._followed)(joint, meter(), np.random.default_rng(0), first, 100)
+
+    one = followed(here)
+    assert one is not None and np.all(one.points[:, 0] > 0)
+    assert one.looks[0].error > 1.0  # as far from the other look as it is
+    assert followed(np.concatenate([here[:384], there[384:]])) is None
+
+
+def test_particles_that_lag_behind_are_moved_until_they_stand_still(rng):
+    """Three times too narrow at first; then within STABLE of the mean and the width of the posterior, and noise of 5 errors."""
+    problem = Conjugate(D)
+    n = 512
+    x = problem.mean + problem.sd / 3 * rng.standard_normal((4 * n, D))
+    state = x, problem.joint.log_likelihood_at(x), problem.joint.space.log_prior_at(x)
+    after = many._settled(problem.joint, meter(), rng, state, n)
+    z = (after[0] - problem.mean) / problem.sd
+    assert np.all(np.abs(z.mean(0)) < 5 / n**0.5) and np.all(np.abs(z.std(0) - 1) < STABLE)
+    assert np.allclose(after[1] + after[2], problem.joint.log_joint_at(after[0]))
+    assert many._settled(problem.joint, meter(20_000), rng, state, n) is state  # no room for it
 
 
 @pytest.mark.parametrize("most", [10_000, 60_000])

@@ -1,12 +1,14 @@
-r"""Capture and recapture: what sealed replicates have found in common tells how much of a posterior none has found.
+r"""Capture and recapture: what sealed replicates have found in common tells how likely all of them have missed a mode.
 
 The union of all clouds is parted into islands $j$ with shares $w_j$ of the evidence. Replicate $k$ has captured an island if its own
-cloud, by itself, gives at least half of that island's evidence. With $K$ replicates the mass that none has seen is estimated, as by
-Good and Turing, from what one alone has seen: $\hat u = \frac1K \sum_j w_j\,[j \text{ captured by exactly one}]$.
+cloud, by itself, gives at least half of that island's evidence. Of K captures each, $h = \sum_j w_j t_j$ came about, $t_j$ being the
+number of replicates that found island j. With a Beta(a, b) law of the chance p that a replicate finds a mode, updated to
+Beta(a + h, b + K - h), all miss one with probability $E (1 - p)^K = B(a + h, b + 2K - h) / B(a + h, b + K - h)$.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -18,20 +20,17 @@ from supermodel.engine.policy import CAPTURE_PRIOR, CAPTURED, DOF, MOST_HILLS
 
 
 class Capture(NamedTuple):
-    """How many replicates there were, the islands that they found, and what follows for what they did not find."""
+    """How many replicates there were, and what follows for what they did not find."""
 
-    replicates: int
-    islands: int
-    unseen: float  # share of the evidence that no replicate has found
-    missed: float  # chance that an island was missed by all
-
-    @classmethod
-    def none(cls) -> Capture:
-        return cls(0, 1, 0.0, 0.0)
+    replicates: int = 0
+    missed: float = 0.0  # chance that a mode was missed by all
+    scatter: float = 0.0  # nats: of their ln Z about the union's, on the islands that each has captured
 
 
-def captured(union: Cloud, replicates: list[Cloud], rng: np.random.Generator, start: Hills | None = None) -> Capture:
-    """Of the islands of `union`, which replicates have captured which."""
+def captured(
+    union: Cloud, replicates: Sequence[Cloud], counts: Sequence[bool], rng: np.random.Generator, start: Hills | None
+) -> Capture:
+    """Of the islands of `union`, which replicates have captured which; those that do not count have captured nothing."""
     found = fitted(union, union.log_weights(), rng, MOST_HILLS, DOF, 1.0, start)
     label = found.hills.island_of()
 
@@ -40,12 +39,10 @@ def captured(union: Cloud, replicates: list[Cloud], rng: np.random.Generator, st
         log_w = cloud.log_weights()
         return np.array([log_sum(np.where(of == j, log_w, -np.inf)) for j in range(label.max() + 1)])
 
-    whole = by_island(union)
-    share = np.exp(whole - log_sum(whole))
-    has = np.array([by_island(cloud) > whole + np.log(CAPTURED) for cloud in replicates])  # (K, islands)
-    times, k = has.sum(axis=0), len(replicates)
-    unseen = float(np.sum(share[times <= 1])) / k
-    # The chance p that a replicate captures an island has a Beta law, updated by what was captured; all miss by (1 - p)^K.
-    hits = float(share @ times)
+    whole, parts = by_island(union), np.array([by_island(cloud) for cloud in replicates])  # (islands,), (K, islands)
+    has = (parts > whole + np.log(CAPTURED)) & np.array(counts)[:, None]
+    k, hits = len(replicates), float(np.exp(whole - log_sum(whole)) @ has.sum(axis=0))
     a, b = CAPTURE_PRIOR[0] + hits, CAPTURE_PRIOR[1] + k - hits
-    return Capture(k, int(np.sum(share > 1e-3)), unseen, float(np.exp(betaln(a, b + k) - betaln(a, b))))
+    missed = float(np.exp(betaln(a, b + k) - betaln(a, b)))
+    apart = [log_sum(part[row]) - log_sum(whole[row]) for part, row in zip(parts, has, strict=True) if row.any()]
+    return Capture(k, missed, float(np.sqrt(np.mean(np.square(apart)))) if apart else 0.0)

@@ -32,10 +32,13 @@ from supermodel.engine.policy import (
     AGREE_ERRORS,
     AGREE_NATS,
     BATCH,
+    CALM,
     DOF,
     ENOUGH,
     EXACT,
     FLOOR,
+    MISSED,
+    MISSED_MASS,
     MOST_MODES,
     RACE_SHARE,
     RACE_STEPS,
@@ -43,7 +46,6 @@ from supermodel.engine.policy import (
     SCAN_SHARE,
     SMOOTH,
     SMOOTH_BENT,
-    UNSEEN,
     VAGUE,
     Effort,
 )  # fmt: skip
@@ -70,8 +72,10 @@ class Explorer:
         self.warps: tuple = ()  # that curvature suggests
         self.bent: Bent | None = None  # and slopes about the heaviest mode
         self.scout = Scout(joint, meter, effort)
-        self.sealed: list[Cloud] = []  # of replicates
+        self.sealed: list[tuple[Cloud, Look]] = []  # of replicates
         self.modes: list[Mode] = []  # that they found
+        self.union: Any = None  # of all clouds, and
+        self.merged_lengths: list[int] = []  # how long they were then
         self.began = meter.evaluations
         self.is_flat = False  # whether most of the prior is a floor: no slope leads anywhere
         self.is_concave = False  # whether no slopes contradict a concave ln J
@@ -127,7 +131,14 @@ class Explorer:
         return self._pilot(self._merged()) if self._is_simple() else None
 
     def _merged(self) -> Cloud:
-        return functools.reduce(Cloud.merged, self.clouds)
+        """All clouds as one; those that are as they were are not merged anew."""
+        lengths = [len(cloud) for cloud in self.clouds]
+        done = len(self.merged_lengths)
+        if not done or self.merged_lengths != lengths[:done]:
+            self.union, done = self.clouds[0], 1
+        self.union = functools.reduce(Cloud.merged, self.clouds[done:], self.union)
+        self.merged_lengths = lengths
+        return self.union
 
     # -- looks ----------------------------------------------------------------------------------------------------
 
@@ -188,7 +199,7 @@ class Explorer:
             self._replicate(k, size, known if k == 0 else (known[0][:0], known[1][:0]))
             if k + 1 >= min(2, most) and self._is_settled(self._merged()):
                 break
-            if 3 * (self.meter.evaluations - began) > self._patience():  # the next is of twice the size
+            if k and 2 * (self.meter.evaluations - began) > self._patience():  # the next is of twice the size
                 break
 
     def _patience(self) -> float:
@@ -202,13 +213,13 @@ class Explorer:
         self._off_the_floor(cloud, rng)
         modes = self._found(cloud, size, rng)
         hills = hills_of(modes, DOF).hills if modes else None
-        if len(modes) > 1:
+        if modes:
             cloud.grow(Warped(identity(self.joint.dimension), hills), BATCH * min(len(hills.log_weights), 16), rng)
         by_level(cloud, rng, level)
         polish(cloud, rng, level, start=hills, least=int(len(modes) > 1))
         self.modes += modes
-        self.sealed.append(cloud)
         self._note("replicate" if k < 2 else f"replicate × {size}", cloud, since)
+        self.sealed.append((cloud, self.looks[-1]))
 
     def _found(self, cloud: Cloud, size: int, rng: np.random.Generator) -> list[Mode]:
         """Modes by climbs from draws of the prior: from the highest, from any, and from those that the modes found so do not
@@ -229,14 +240,15 @@ class Explorer:
         first = np.concatenate([odd, others, rng.choice(possible, min(self.effort.first_black, len(possible)), replace=False)])
         if len(modes) == 1 and seems_concave(self.joint, self.meter, cloud.x[first], cloud.log_joint[first], rng):
             return modes
+        held = rough(self.joint, self.meter, cloud.x[:BATCH], climber.scale)
         # About ten steps of each, by differences d + 1 calls a step; a part of the patience.
         each = RACE_STEPS * (1 if self.joint.is_traceable else self.joint.dimension + 1)
-        n = int(min(size * self.effort.race, RACE_SHARE * self._patience() / each))
+        full = size * self.effort.race / (1 if held.any() or len(modes) > 1 else CALM)
+        n = int(min(full, RACE_SHARE * self._patience() / each))
         if n < BATCH:
             return modes
-        held = rough(self.joint, self.meter, cloud.x[:BATCH], climber.scale)
         axes = np.flatnonzero(held) if held.any() else np.arange(self.joint.dimension)
-        x = stratified(self.joint, n // 2, axes, rng)
+        x = stratified(self.joint, n if held.any() else n // 2, axes, rng)
         odd = standing_out(self.joint, cloud.x, cloud.log_likelihood, n - len(x))
         starts = np.concatenate([x, cloud.x[odd]])
         cloud.add(Prior(self.joint), x, cloud.evaluate(x))
@@ -332,16 +344,24 @@ class Explorer:
         whole = Look("all", value, float(np.hypot(error, SLACK)), 0)
         agree = [look.error < VAGUE and look.agrees(whole, AGREE_ERRORS, AGREE_NATS) for look in self.looks]
         enough = effective_size(merged.log_weights()) >= ENOUGH and sum(agree) >= min(len(self.looks), 2)
-        return enough and self._capture(merged).unseen <= UNSEEN
+        return enough and self._capture(merged).missed <= MISSED
 
     def _capture(self, merged: Cloud) -> Capture:
         """What replicates have in common."""
-        return captured(merged, self.sealed, self.rng(5), self._hills()) if len(self.sealed) > 1 else Capture.none()
+        if len(self.sealed) < 2:
+            return Capture()
+        clouds, looks = zip(*self.sealed, strict=True)
+        return captured(merged, clouds, [look.error < VAGUE for look in looks], self.rng(5), self._hills())
+
+    def _vouched(self, capture: Capture) -> float:
+        """Nats to which replicates that arrived know ln Z: an answer of its own beside the ladder's; infinite of fewer than two."""
+        errors = [look.error for _, look in self.sealed if look.error < VAGUE]
+        return float(np.hypot(capture.scatter, np.sqrt(np.mean(np.square(errors))))) if len(errors) > 1 else np.inf
 
     def _hills(self) -> Hills | None:
         """At all modes that any replicate has found."""
         modes = sorted(self.modes, key=lambda mode: -mode.log_mass)[:MOST_MODES]
-        return hills_of(modes, DOF).hills if len(modes) > 1 else None
+        return hills_of(modes, DOF).hills if modes else None
 
     # -- what comes of it -----------------------------------------------------------------------------------------
 
@@ -366,7 +386,8 @@ class Explorer:
         return self.rng(6).choice(len(cloud), BATCH, p=w / w.sum())
 
     def _pilot(self, cloud: Cloud) -> Pilot:
-        polish(cloud, self.rng(14), max(self.effort.second, BATCH), rounds=4, start=self._hills())
+        n = self.effort.level if self.sealed else max(self.effort.second, BATCH)
+        polish(cloud, self.rng(14), n, rounds=4 + 2 * bool(self.sealed), start=self._hills())
         log_w = cloud.log_weights()
         weight = np.exp(log_w - log_w.max())
         log_joint = cloud.log_joint
@@ -378,10 +399,12 @@ class Explorer:
         fit: Fit = fitted_reference(
             self.joint, cloud.x, weight, log_joint, self.rng(7), warps, known, self.bent, self._hills()
         )
-        rows = self._rows(cloud)
+        rows, agreed, capture = self._rows(cloud), len(self.looks) < 2 or self._is_settled(cloud), self._capture(cloud)
+        doubt = 0.0 if agreed else float(np.hypot(np.sqrt(capture.missed) * MISSED_MASS, capture.scatter))
         return Pilot(
             self.joint, fit.warp, fit.reference, cloud.x[rows], log_joint[rows], fit.spread, self.looks,
-            len(self.looks) < 2 or self._is_settled(cloud), is_concave=self.is_concave, capture=self._capture(cloud),
+            agreed, is_concave=self.is_concave, capture=capture, doubt=doubt, log_evidence=known,
+            vouched=self._vouched(capture),
         )  # fmt: skip
 
 

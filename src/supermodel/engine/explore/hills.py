@@ -121,7 +121,7 @@ def _settled(hills: Hills, sample: Sample, dof: float, rounds: int = 10) -> Hill
     """Rounds of EM until the likelihood hardly rises."""
     d, before = sample.x.shape[1], -np.inf
     for _ in range(rounds):
-        squares = _squares(hills, sample.x)
+        squares = hills.squares(np, sample.x)
         parts = hills.log_parts(np, sample.x, squares)
         log_q = _log_total(parts)
         now = float(sample.weight @ np.maximum(log_q, -1e6))
@@ -139,16 +139,6 @@ NARROW = 1e-4  # width of a hill, the whole being 1, below which products of coo
 def _products(x: np.ndarray) -> np.ndarray:
     """All products of two coordinates: (n, d d). Moments and distances are then products of large matrices."""
     return (x[:, :, None] * x[:, None, :]).reshape(len(x), -1)
-
-
-def _squares(hills: Hills, x: np.ndarray) -> np.ndarray:
-    r"""$x'Px - 2x'Pm + m'Pm$ with the precision $P$ of every hill."""
-    if np.diagonal(hills.factors, axis1=1, axis2=2).min() < NARROW:
-        return hills.squares(np, x)
-    precision = np.matmul(np.swapaxes(hills.inverses, 1, 2), hills.inverses)
-    shift = np.matmul(precision, hills.means[..., None])[..., 0]
-    square = _products(x) @ precision.reshape(len(precision), -1).T - 2 * x @ shift.T + np.sum(hills.means * shift, 1)
-    return np.maximum(square, 0.0)
 
 
 def _covariance(x: np.ndarray, weight: np.ndarray, means: np.ndarray) -> np.ndarray:

@@ -2,7 +2,8 @@ r"""Looks at a model of many parameters: chains with gradients, or particles wit
 
 With gradients: climbs from several prior draws (do they reach the same mode?), then Hamiltonian chains about it; where these
 do not hold together, or the posterior is far from normal there, NUTS from dispersed starts and nested Laplace about its draws.
-Without: populations of tempered particles with different random numbers and more and more moves, until two agree.
+Without: tempered particles, and nested Laplace from where they are, by differences of values; where it does not serve, more
+populations with more and more moves, until two agree, and moves in the coordinates of their reference, until they stand still.
 """
 
 from __future__ import annotations
@@ -19,12 +20,25 @@ from supermodel.engine.explore.chains import MIXED, NUTS_CHAINS, SHORT, Chains, 
 from supermodel.engine.explore.climb import Climber, Mode, find_modes, hills_of
 from supermodel.engine.explore.cloud import log_mean_error
 from supermodel.engine.explore.nested_laplace import Weighed, nested_laplace
-from supermodel.engine.explore.particles import Particles, temper
+from supermodel.engine.explore.particles import SNAPSHOTS, Particles, State, moved, temper
 from supermodel.engine.explore.pilot import Look, Pilot, fitted_reference, misfit
 from supermodel.engine.explore.quadratic import coefficients
 from supermodel.engine.explore.slopes import Slopes
 from supermodel.engine.meter import Enough, Meter
-from supermodel.engine.policy import BATCH, EXACT, NEARLY_NORMAL, PRIOR_SHARE, VAGUE, Effort
+from supermodel.engine.policy import (
+    BATCH,
+    EXACT,
+    FEW_OUTSIDE,
+    FOLLOWED,
+    FOLLOWERS,
+    NEARLY_NORMAL,
+    OUTSIDE,
+    PRIOR_SHARE,
+    STABLE,
+    STILL,
+    VAGUE,
+    Effort,
+)
 from supermodel.engine.whiten import spread, widened
 from supermodel.models.joint import Joint
 
@@ -226,8 +240,40 @@ def _of_laplace(joint: Joint, chains: Chains, found: Weighed, looks, rng) -> Pil
 # -- without ----------------------------------------------------------------------------------------------------------
 
 
+def _followed(joint: Joint, meter: Meter, rng, first: Particles, spent: int) -> Pilot | None:
+    """Nested Laplace from tempered particles, however far from settled, and some of these moved on in its coordinates.
+
+    They came down from the prior by themselves: where they are in more of J than the reference has, it does not serve.
+    """
+    since = meter.evaluations
+    try:
+        found = nested_laplace(joint, meter, rng, first.x)
+        if found is None or not found.share > SERVES:
+            return None
+        rows = rng.choice(len(first.x), FOLLOWERS, replace=False)
+        state = (first.x[rows], first.log_likelihood[rows], first.log_prior[rows])
+        gap, moves = np.array([-np.inf]), FOLLOWED
+        for _ in range(MOST_POPULATIONS):
+            before, state = gap, moved(joint, meter, rng, state, found.warp, moves)
+            gap, moves = state[1] + state[2] - found.log_density(joint, state[0]) - found.log_evidence, 2 * moves
+            if abs(gap.mean() - before.mean()) < STILL:
+                break
+    except Enough:
+        return None
+    if np.mean(gap > OUTSIDE) > FEW_OUTSIDE:
+        return None
+    lag = abs(first.log_evidence - found.log_evidence)
+    looks = [
+        Look("tempered particles", first.log_evidence, float(np.hypot(first.error, lag)), spent),
+        Look("nested Laplace", found.log_evidence, found.error + 0.1, meter.evaluations - since),
+    ]
+    chains = Chains(state[0], state[1] + state[2], found.warp, 0.0, 1.0)
+    return _of_laplace(joint, chains, found, looks, rng)
+
+
 def _with_particles(joint, seed, stream, meter: Meter, effort: Effort, looks=()) -> Pilot:
-    """Populations of tempered particles, each with `MORE_MOVES` times the moves of the one before, until two agree.
+    """Tempered particles and nested Laplace from there; where it does not serve, more populations, each with `MORE_MOVES` times
+    the moves of the one before, until two agree, and moves until they stand still.
 
     Particles that are moved too little lag behind their temperature, and what they say of ln Z is off by nats, the same way
     in every population. It falls with the moves, so how far two populations differ is the error that either is given: about
@@ -254,6 +300,10 @@ def _with_particles(joint, seed, stream, meter: Meter, effort: Effort, looks=())
             break
         found.append(new)
         moves.append(each)
+        if k == 0 and not joint.is_traceable and effort.second and joint.dimension <= CURVED_UP_TO:
+            pilot = _followed(joint, meter, np.random.default_rng([seed, stream, 8]), new, meter.evaluations - since)
+            if pilot is not None:
+                return pilot
         lag = abs(new.log_evidence - found[-2].log_evidence) if k else 0.0
         told.append(
             Look("tempered particles", new.log_evidence, float(np.hypot(new.error, lag)), meter.evaluations - since)
@@ -261,12 +311,35 @@ def _with_particles(joint, seed, stream, meter: Meter, effort: Effort, looks=())
     if len(told) > 1:
         told[0] = told[0]._replace(error=told[1].error)
     rng = np.random.default_rng([seed, stream, 9])
-    # All are fitted, and chains start in all: a mode that one of them alone has found cannot be lost without a word.
-    x, log_likelihood, log_prior = (
-        np.concatenate([getattr(f, a) for f in found]) for a in ("x", "log_likelihood", "log_prior")
-    )
+    # All are moved on, and chains start in all: a mode that one of them alone has found cannot be lost without a word.
     weight = np.concatenate([np.full(len(f.x), float(m)) for f, m in zip(found, moves, strict=True)])
-    fit = fitted_reference(joint, x, weight, log_likelihood + log_prior, rng)
-    rows = rng.choice(len(x), BATCH, p=weight / weight.sum())
-    log_joint = log_likelihood + log_prior
-    return Pilot(joint, fit.warp, fit.reference, x[rows], log_joint[rows], fit.spread, [*looks, *told])
+    rows = rng.choice(len(weight), min(SNAPSHOTS * n, len(weight)), replace=False, p=weight / weight.sum())
+    state = tuple(np.concatenate([getattr(f, a) for f in found])[rows] for a in ("x", "log_likelihood", "log_prior"))
+    since = meter.evaluations
+    settled = state if effort.is_thrifty else _settled(joint, meter, rng, state, n)
+    # Those that are still too wide cover the tails of the others.
+    x, log_likelihood, log_prior = map(np.concatenate, zip(state, settled, strict=True))
+    fit = fitted_reference(joint, x, np.ones(len(x)), log_likelihood + log_prior, rng)
+    told[-1] = told[-1]._replace(evaluations=told[-1].evaluations + meter.evaluations - since)
+    rows = rng.choice(len(settled[0]), BATCH)
+    x, log_likelihood, log_prior = (part[rows] for part in settled)
+    return Pilot(joint, fit.warp, fit.reference, x, log_likelihood + log_prior, fit.spread, [*looks, *told])
+
+
+def _settled(joint: Joint, meter: Meter, rng, state: State, n: int) -> State:
+    """Snapshots of `n` particles, moved in the coordinates of a reference that is fitted to them, and again with twice the moves
+    in those of another one, until neither mean nor standard deviation of any parameter moves.
+    """
+    now, moves = tuple(part[:n] for part in state), FOLLOWED
+    while 8 * SNAPSHOTS * moves * n < SHARE * meter.left:
+        x, log_joint, parts = state[0], state[1] + state[2], []
+        warp = fitted_reference(joint, x, np.ones(len(x)), log_joint, rng).warp
+        for _ in range(SNAPSHOTS):
+            now = moved(joint, meter, rng, now, warp, moves)
+            parts.append(now)
+        state = tuple(map(np.concatenate, zip(*parts, strict=True)))
+        shift, ratio = (state[0].mean(0) - x.mean(0)) / x.std(0), state[0].std(0) / x.std(0)
+        if max(np.abs(shift).max(), np.abs(np.log(ratio)).max()) < STABLE:
+            break
+        moves *= 2
+    return state

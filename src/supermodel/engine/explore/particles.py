@@ -6,7 +6,7 @@ $\ln Z$ of its own, $\sum_t \ln \langle L^{\beta_{t+1} - \beta_t} \rangle_t$.
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -68,36 +68,44 @@ def temper(joint: Joint, meter: Meter, rng: np.random.Generator, n: int, moves: 
         beta = following
         temperatures += 1
         state = (x[chosen], value[chosen], log_prior[chosen])
-        x, value, log_prior = state = _moved(joint, meter, rng, state, beta, warp, moves, lowest)
+        x, value, log_prior = state = moved(joint, meter, rng, state, warp, moves, beta, lowest)
     seen = []
     for _ in range(SNAPSHOTS):
-        state = _moved(joint, meter, rng, state, beta, by_moments(state[0]), moves, lowest)
+        state = moved(joint, meter, rng, state, by_moments(state[0]), moves, beta, lowest)
         seen.append(state)
     x, value, log_prior = map(np.concatenate, zip(*seen, strict=True))
     # Each temperature halves the effective size, and moves leave some correlation: sqrt(2 T / n).
     return Particles(x, value, log_prior, float(log_evidence), float(np.sqrt(2 * temperatures / n)))
 
 
-def _moved(joint, meter, rng, state, beta, warp, moves, lowest):
-    """Crank-Nicolson steps about the particles' own Gaussian until they have been renewed about `moves` times."""
+State = tuple[np.ndarray, np.ndarray, np.ndarray]  # x, ln L and ln prior of all particles
+
+
+def moved(
+    joint: Joint, meter: Meter, rng: np.random.Generator, state: State, warp: Any, moves: int, beta: float = 1.0,
+    lowest: float = -np.inf,
+) -> State:  # fmt: skip
+    r"""Crank-Nicolson steps along $\pi L^\beta$ in the coordinates of a warp until they have been renewed about `moves` times."""
     x, value, log_prior = state
     n, d = x.shape
     u = warp.inverse(x)
+    log_det = warp.log_det_at(u)
     renewed, b = 0.0, 0.8
     for _ in range(8 * moves):
         proposal = np.sqrt(1 - b * b) * u + b * rng.standard_normal((n, d))
-        trial = warp.points(proposal)
+        trial, bent = warp.points(proposal), warp.log_det_at(proposal)
         prior = joint.space.log_prior_at(trial)
         likelihood = np.nan_to_num(meter.likelihood(joint, trial), nan=-np.inf, neginf=lowest)
-        gap = beta * (likelihood - value) + prior - log_prior
+        gap = beta * (likelihood - value) + prior - log_prior + bent - log_det
         gap = gap + 0.5 * np.sum(proposal**2, axis=1) - 0.5 * np.sum(u**2, axis=1)
         accepted = np.log(1.0 - rng.random(n)) < gap
-        u = np.where(accepted[:, None], proposal, u)
-        value = np.where(accepted, likelihood, value)
-        log_prior = np.where(accepted, prior, log_prior)
+        u, x = (np.where(accepted[:, None], new, old) for new, old in ((proposal, u), (trial, x)))
+        value, log_prior, log_det = (
+            np.where(accepted, new, old) for new, old in ((likelihood, value), (prior, log_prior), (bent, log_det))
+        )
         rate = accepted.mean()
         renewed += rate * b**2
         b = float(np.clip(b * np.exp(rate - 0.35), 0.05, 1.0))
         if renewed >= 0.5 * moves:
             break
-    return warp.points(u), value, log_prior
+    return x, value, log_prior

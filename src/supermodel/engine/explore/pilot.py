@@ -59,7 +59,10 @@ class Pilot:
     step: float = 0.0  # of Hamiltonian chains, where there were any
     acceptance: float = 1.0  # of independent draws from the reference by a chain in the posterior
     is_concave: bool = False  # whether no slopes contradict a concave ln J: one mode, and no funnel to go down
-    capture: Capture = Capture.none()  # what replicates have found in common
+    capture: Capture = Capture()  # what replicates have found in common
+    log_evidence: float = np.nan  # of all points that its replicates have evaluated
+    vouched: float = np.inf  # nats to which its replicates know ln Z by themselves; infinite where there are not two
+    doubt: float = 0.0  # nats: the part of its error that replicates which do not agree leave
     roughness: Roughness = Roughness()  # below which no error of its evidence can be believed
 
     @property
