@@ -9,11 +9,12 @@ from typing import Any
 import numpy as np
 
 from supermodel.embedding.reference import REFERENCE
+from supermodel.engine.arm import Arm
 from supermodel.engine.explore import Look
 from supermodel.engine.goals import Goals
 from supermodel.engine.policy import AGREE_ERRORS, AGREE_NATS, DISAGREE_ERRORS, VAGUE
 from supermodel.engine.roughness import Roughness
-from supermodel.engine.run import Arm, Run
+from supermodel.engine.run import Run
 from supermodel.estimation.estimate import UNKNOWN, Estimate, Evidences
 from supermodel.report.tables import scalar_label
 from supermodel.results.posterior import CONVERGED, ENOUGH, ModelPosterior
@@ -60,7 +61,10 @@ def judge(run: Run, posteriors: Mapping[str, ModelPosterior] | None = None) -> V
     heavy = {
         name
         for arm in run.arms
-        if arm.report is not None and arm.report.surely_heavy > HEAVY and not run.is_concave(arm) and not run.is_vouched(arm)
+        if arm.report is not None
+        and arm.report.surely_heavy > HEAVY
+        and not run.is_concave(arm)
+        and not run.is_vouched(arm)
         for name in arm.edge.pair.names
     }
     found += agreement(posteriors or {}, run.goals, heavy)
@@ -82,27 +86,30 @@ def _is_eased(run: Run, arm: Arm, code: str) -> bool:
     An edge that serves the absolute evidences only cannot spoil a Bayes factor, unless it tells of a model whose posterior was not
     found: every edge of that model stands on the same exploration. Where ln J is concave there is nothing else to find.
     """
-    if run.is_vouched(arm):
-        return True
     if run.is_concave(arm):
         return code in FAR or not run.matters(arm)
     return not run.matters(arm) and code not in SPOILS
 
 
+ALIKE = " (Replicates, each with random numbers of its own, agree among themselves and vouch for the answer.)"
 CONCAVE = " (ln J is concave, as far as slopes tell: there is one mode, and nothing to miss.)"
 
 
 def _on_edge(run: Run, arm: Arm, finding: Finding, posteriors: Mapping[str, ModelPosterior]) -> Finding:
     """A finding on an edge, with what rests on it: ln B across the edge, and the posteriors made of its draws.
 
-    One that tells of a posterior that was not found is of the models at its ends, whatever the way.
+    One that tells of a posterior that was not found is of the models at its ends, whatever the way. Where replicates vouch for the
+    answer it is a caution at most.
     """
     (level, reason), names, e = finding, [pilot.name for pilot in run.pilots], run.arms.index(arm)
     behind = {name for name, used in zip(names, run.paths()[:, e], strict=True) if used}
     ends = [name for name in arm.edge.pair.names if name in names]
     record = sum(other.report is not None for other in run.arms[:e])  # its number among those that have draws
     drawn = {name for name in ends if name in posteriors and posteriors[name].record == record}
-    if level == "fail" and reason.code in FAR and run.is_concave(arm):
+    if run.is_vouched(arm):
+        said = reason.sentence + (ALIKE if level != "caution" else "")
+        level, reason = "caution", replace(reason, sentence=said)
+    elif level == "fail" and reason.code in FAR and run.is_concave(arm):
         level, reason = "caution", replace(reason, sentence=reason.sentence + CONCAVE)
     eased = "caution" if _is_eased(run, arm, reason.code) else level
     own = level if arm.is_used else eased  # an edge that is not used only checks
@@ -223,9 +230,7 @@ THRIFTY = (
     "calls take {:.2g} s, so that {} of them looked for the posterior of {!r}, a tenth of the usual number. A narrow mode, which "
     "fills less than a hundredth of the prior, may be missed; explore='thorough' looks for it."
 )
-REPLICATES = (
-    "{1} replicates explored {0!r}, each with random numbers of its own; the chance that all of them missed a mode is {2:.1%}."
-)
+REPLICATES = "{1} replicates explored {0!r}, each with random numbers of its own; the chance that all of them missed a mode is {2:.1%}."
 DOUBT = " They do not agree; the error holds {:.2f} nats for that."
 ONE_LOOK = "the budget had room for one look (exploration) at {!r} only: what it missed, no other could tell."
 NO_LOOK = "the chains that explored {!r} from different starts did not meet: a part of its posterior may be missed."
