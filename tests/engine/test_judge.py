@@ -9,14 +9,16 @@ import pytest
 
 from engine_problems import good_report, made_run
 from supermodel.engine.explore import Look
+from supermodel.engine.explore.capture import Capture
 from supermodel.engine.goals import Goals
 from supermodel.engine.judge import ENDINGS, _joint_error, agreement, judge
-from supermodel.engine.policy import AGREE_ERRORS, AGREE_NATS, DISAGREE_ERRORS
+from supermodel.engine.policy import AGREE_ERRORS, AGREE_NATS, DISAGREE_ERRORS, VOUCHED
 from supermodel.engine.recipe import Recipe
 from supermodel.engine.roughness import Roughness
 from supermodel.estimation.estimate import Estimate
 from supermodel.models.rounding import REPEATS
 from supermodel.results.posterior import ModelPosterior
+from supermodel.verdict.next_steps import next_steps
 from supermodel.verdict.verdict import LEVELS
 
 TRUTH, ERROR = 3.0, 0.1  # what every look gives, with its error
@@ -366,3 +368,64 @@ def test_the_sentence_of_a_tail_means_its_level():
     for pilot in concave.pilots:
         pilot.is_concave = True
     assert levels(concave) == ("caution", ["heavy_tail"]) and "nothing to miss" in judge(concave).reasons[0].sentence
+
+
+# -- what replicates say, and what carries a model's name ----------------------------------------------------------------
+
+
+def vouched(apart=0.0, **planted):
+    """As `three`, m2's edge with the fault, and replicates of m2 whose ln Z is so many of their errors off the edge's."""
+    run, knows = three({2: planted}), 0.05
+    pilot, report = run.pilots[2], run.arms[2].report
+    error = math.hypot(report.error if math.isfinite(report.error) else 0.0, knows)
+    pilot.capture, pilot.vouched, pilot.log_evidence = Capture(3, 0.01, 0.02), knows, report.value + apart * error
+    return run
+
+
+@pytest.mark.parametrize("planted", [{"rhat": 1.4}, {"ess": 20.0}, {"pareto_k": 1.7, "largest": 0.2}])
+def test_what_replicates_vouch_for_is_a_caution_at_most_of_whatever_rests_on_it(planted):
+    run = vouched(0.9 * VOUCHED, **planted)
+    verdict, faults = judge(run), [r for r in judge(run).reasons if r.code != "replicates"]
+    assert verdict.level == "caution" and pairs(run) == {(0, 1): "ok", (0, 2): "caution", (1, 2): "caution"}
+    assert verdict.of("m2").level == "caution" and verdict.of("m0").level == "ok"
+    assert [r.level for r in faults] == ["caution"] and "vouch" in faults[0].sentence
+    off_by_more = vouched(1.1 * VOUCHED, **planted)
+    assert judge(off_by_more).level == "fail" and pairs(off_by_more) == {(0, 1): "ok", (0, 2): "fail", (1, 2): "fail"}
+    at_odds = vouched(0.0, **planted)
+    at_odds.pilots[2].is_agreed = False  # replicates that disagree vouch for nothing
+    assert judge(at_odds).level == "fail" and pairs(at_odds)[0, 1] == "ok"
+
+
+def test_a_caution_that_replicates_vouch_for_keeps_its_sentence():
+    run = vouched(rhat=1.2)
+    assert [r.code for r in judge(run).reasons] == ["rhat", "replicates"] and judge(run).level == "caution"
+    assert "vouch" not in judge(run).reasons[0].sentence
+
+
+def test_replicates_are_told_of_their_model_and_those_that_disagree_doubt_its_pairs_alone():
+    run = three(looks={2: ((2.0, 0.02), (2.4, 0.02))})
+    run.pilots[2].capture = Capture(4, 0.02, 0.2)
+    (note,) = judge(run).reasons
+    assert (note.code, note.level, note.models) == ("replicates", "ok", ("m2",)) and "2.0%" in note.sentence
+    run.pilots[2].is_agreed, run.pilots[2].doubt = False, 0.21
+    assert judge(run).level == "caution" and pairs(run) == {(0, 1): "ok", (0, 2): "caution", (1, 2): "caution"}
+    assert "0.21 nats" in judge(run).reasons[0].sentence
+
+
+def test_parameters_that_are_not_read_and_rejected_points_are_of_their_model():
+    run = three()
+    run.unread = {"m0": (), "m1": ("lewel",), "m2": ()}
+    run.probes = [(SimpleNamespace(name=f"m{k}", rejected=9 if k == 2 else 0), None) for k in range(3)]
+    verdict = judge(run)
+    assert {(r.code, r.level, r.models) for r in verdict.reasons} == {
+        ("unused_parameter", "caution", ("m1",)), ("rejected", "caution", ("m2",)),
+    }  # fmt: skip
+    assert verdict.of("m0").reasons == () and verdict.of("m1").reasons[0].code == "unused_parameter"
+
+
+def test_what_to_do_next_is_of_the_model_that_failed_and_not_of_those_that_stand_on_it():
+    run = chained()
+    run.pilots[0].is_agreed = False
+    assert judge(run).reasons[0].models == ("m0", "m1")
+    steps = next_steps(judge(run), tuple(run.models))
+    assert "at 'm0' with" in steps[0] and not any("'m1'" in step or "'m2'" in step for step in steps)
