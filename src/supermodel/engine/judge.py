@@ -230,7 +230,9 @@ THRIFTY = (
     "calls take {:.2g} s, so that {} of them looked for the posterior of {!r}, a tenth of the usual number. A narrow mode, which "
     "fills less than a hundredth of the prior, may be missed; explore='thorough' looks for it."
 )
-REPLICATES = "{1} replicates explored {0!r}, each with random numbers of its own; the chance that all of them missed a mode is {2:.1%}."
+REPLICATES = (
+    "{1} replicates explored {0!r}, each with random numbers of its own; the chance that all missed a mode is {2:.1%}."
+)
 DOUBT = " They do not agree; the error holds {:.2f} nats for that."
 ONE_LOOK = "the budget had room for one look (exploration) at {!r} only: what it missed, no other could tell."
 NO_LOOK = "the chains that explored {!r} from different starts did not meet: a part of its posterior may be missed."

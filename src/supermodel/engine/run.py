@@ -285,7 +285,8 @@ class Run:
     def _worth(self, arm: Arm) -> int:
         """Blocks that cost little beside the exploration that led to them: an error from many draws is smaller and better known."""
         edge = arm.edge
-        is_cheap = edge.is_traced or edge.pair.dimension > FEW  # beside the exploration of many parameters every draw is
+        # Beside the exploration of many parameters every draw is cheap.
+        is_cheap = edge.is_traced or edge.pair.dimension > FEW
         if arm.second is not None or not is_cheap or self._spares(edge.is_traced) or edge.kernel.needs_gradients:
             return 0
         each = STEPS * edge.cost_of_a_step(arm.tuning)
