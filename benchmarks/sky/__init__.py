@@ -8,11 +8,11 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from benchmarks.fire.problem import Problem
-from benchmarks.sky import lines, populations, regressions, series, signals
+from benchmarks.sky import lines, planets, populations, regressions, series, signals
 
 FAMILIES: dict[str, Callable[[int], Problem]] = {
     name: family
-    for module in (signals, lines, series, populations, regressions)
+    for module in (planets, signals, lines, series, populations, regressions)
     for name, family in module.FAMILIES.items()
 }  # fmt: skip
 

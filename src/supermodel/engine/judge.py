@@ -193,10 +193,10 @@ def _looks(run: Run) -> list[Finding]:
         rough = [look for look in pilot.looks if np.isfinite(look.log_evidence)]
         told = ", ".join(f"{look.log_evidence:.2f} ± {look.error:.2f} ({look.name})" for look in rough)
         sentence = f"ln Z of {pilot.name!r} is {final.value:.2f} ± {final.error:.2f}; the looks at it (explorations) gave {told}."
-        if pilot.capture.replicates > 1:
-            found.append(("ok", Reason("replicates", REPLICATES.format(pilot.name, *pilot.capture))))
         if not pilot.is_agreed and pilot.capture.replicates > 1:
-            found.append(("caution", Reason("looks_disagree", sentence + DOUBT.format(pilot.doubt))))
+            found.append(
+                ("caution", Reason("looks_disagree", sentence + DOUBT.format(pilot.doubt, pilot.capture.missed)))
+            )
         elif not pilot.is_agreed:
             found.append(("fail", Reason("looks_disagree", sentence if rough else NO_LOOK.format(pilot.name))))
         elif rough:
@@ -230,10 +230,9 @@ THRIFTY = (
     "calls take {:.2g} s, so that {} of them looked for the posterior of {!r}, a tenth of the usual number. A narrow mode, which "
     "fills less than a hundredth of the prior, may be missed; explore='thorough' looks for it."
 )
-REPLICATES = (
-    "{1} replicates explored {0!r}, each with random numbers of its own; the chance that all missed a mode is {2:.1%}."
+DOUBT = (
+    " They do not agree: the error holds {:.2f} nats for that, and the chance that all have missed a mode is {:.0%}."
 )
-DOUBT = " They do not agree; the error holds {:.2f} nats for that."
 ONE_LOOK = "the budget had room for one look (exploration) at {!r} only: what it missed, no other could tell."
 NO_LOOK = "the chains that explored {!r} from different starts did not meet: a part of its posterior may be missed."
 

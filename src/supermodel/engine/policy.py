@@ -92,6 +92,9 @@ RACE_LAP, RACE_GENERATIONS = 3, 8  # steps of a race after which half of the cli
 RACE_STEPS = 12  # evaluations, with gradient, that a start costs in a race
 RACE_SHARE = 0.15  # of the patience that a race may cost: two replicates, their levels, and a further one have to fit
 SCAN, SCAN_SHARE = 4, 0.02  # times the prior draws of a replicate, and a part of the patience, that are looked at for what stands out
+RESOLVED, RESOLVES = 2, 8.0  # parameters up to which prior draws may have met every basin: where there is no turn within so many
+# meshes of theirs
+REPLICATED = 30_000  # evaluations of patience below which replicates are smaller: two of them, their levels and a small race
 CALM = 8  # times fewer climbs race where no coordinate is rough, and the first climbs and what stood out led to one top
 RACE_LAST = 16  # of so many starts, one climbs to the end
 DOF = 5.0  # of Student hills: tails heavier than most posteriors', yet 90% as efficient as Gaussian ones for these

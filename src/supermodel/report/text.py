@@ -114,7 +114,14 @@ def provenance(result: Comparison) -> str:
         cost += f" in {duration(result.seconds)}"
     made = f"seed {result.seed} · supermodel {result.versions.get('supermodel', '?')} · schema {result.schema}"
     prints = " · ".join(f"{what} {digest}" for what, digest in result.fingerprints.items())
-    return "\n".join([f"{cost} · {made}", *dropped_rows(result), f"fingerprints: {prints}"])
+    return "\n".join([*explored(result), f"{cost} · {made}", *dropped_rows(result), f"fingerprints: {prints}"])
+
+
+def explored(result: Comparison) -> list[str]:
+    """For models that sealed replicates explored: how many there were, and the chance that all of them missed a mode."""
+    pilots = {name: p for name, p in result.settings.get("pilots", {}).items() if p.get("replicates", 0) > 1}
+    each = ", ".join(f"{name} by {p['replicates']} ({p['missed']:.1%})" for name, p in pilots.items())
+    return [f"explored by sealed replicates (chance that all of them missed a mode): {each}"] if pilots else []
 
 
 def dropped_rows(result: Comparison) -> list[str]:

@@ -28,7 +28,6 @@ CODES: dict[str, str] = {
     "drift": "The first and the second half of the run differ.",
     "pilot_disagrees": "The pilot's own estimate of an evidence differs from the final one.",
     "looks_disagree": "Independent explorations of a model did not find the same posterior.",
-    "replicates": "How many replicates explored a model, and the chance that all of them missed a mode.",
     "vague_looks": "The explorations of a model know its evidence too roughly to vouch for the answer.",
     "single_look": "The budget had room for one exploration of a model only.",
     "thrifty": "Calls of a likelihood are slow, so that fewer than usual looked for its posterior.",

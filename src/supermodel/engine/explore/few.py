@@ -10,6 +10,7 @@ their ln Z, is too large, a further replicate of twice the size is run, while pa
 
 from __future__ import annotations
 
+import contextlib
 import functools
 from typing import Any
 
@@ -42,6 +43,9 @@ from supermodel.engine.policy import (
     MOST_MODES,
     RACE_SHARE,
     RACE_STEPS,
+    REPLICATED,
+    RESOLVED,
+    RESOLVES,
     SCAN,
     SCAN_SHARE,
     SMOOTH,
@@ -114,7 +118,7 @@ class Explorer:
             return exact
         if not self.effort.second:
             return self._pilot(self._merged())
-        if self._slopes() and self._is_settled(self._merged()):
+        if (self._slopes() or self._is_resolved()) and self._is_settled(self._merged()):
             return self._pilot(self._merged())
         return None
 
@@ -193,6 +197,8 @@ class Explorer:
             known = (known[0][:0], known[1][:0])
         if not self.effort.is_thrifty:
             self.looks = []
+        smaller = self.effort.scaled(self._patience() / REPLICATED)
+        self.effort = smaller._replace(is_thrifty=self.effort.is_thrifty)
         most = self.effort.replicates
         for k in range(most):
             began, size = self.meter.evaluations, 2 ** max(k - 1, 0)
@@ -320,6 +326,20 @@ class Explorer:
             self._note("slopes", cloud, since)
         return self.is_concave
 
+    def _is_resolved(self) -> bool:
+        """Whether one or two parameters turn so seldom that the draws so far have met every basin; then levels look once more."""
+        if self.is_flat or self.joint.dimension > RESOLVED or self.effort.is_thrifty:
+            return False
+        since, rng, cloud = self.meter.evaluations, self.rng(3), self.clouds[-1]
+        x, scale = cloud.x[cloud.is_prior][: BATCH // 2], scale_of(cloud)[1]
+        if np.any(rough(self.joint, self.meter, x, scale, RESOLVES / self.effort.first)):
+            return False
+        n = max(self.effort.second, 12 * (self.joint.dimension + 1))
+        by_level(cloud, rng, n)
+        polish(cloud, rng, n)
+        self._note("levels", cloud, since)
+        return True
+
     def _affords_second(self, first: Cloud) -> bool:
         """Whether a budget that was too small for the usual second look holds one after a quadratic, which costs little."""
         return self.effort.name != "quick" and bool(self.warps) and self.meter.left > 3 * len(first)
@@ -387,7 +407,8 @@ class Explorer:
 
     def _pilot(self, cloud: Cloud) -> Pilot:
         n = self.effort.level if self.sealed else max(self.effort.second, BATCH)
-        polish(cloud, self.rng(14), n, rounds=4 + 2 * bool(self.sealed), start=self._hills())
+        with contextlib.suppress(Enough):  # a limited budget: what is there has to do
+            polish(cloud, self.rng(14), n, rounds=4 + 2 * bool(self.sealed), start=self._hills())
         log_w = cloud.log_weights()
         weight = np.exp(log_w - log_w.max())
         log_joint = cloud.log_joint

@@ -17,14 +17,14 @@ from supermodel.engine.policy import BATCH, RACE_GENERATIONS, RACE_LAP, RACE_LAS
 from supermodel.models.joint import Joint
 
 
-def rough(joint: Joint, meter: Meter, x: np.ndarray, scale: np.ndarray) -> np.ndarray:
+def rough(joint: Joint, meter: Meter, x: np.ndarray, scale: np.ndarray, step: float = ROUGH_STEP) -> np.ndarray:
     r"""Which coordinates turn too often to be climbed, (d,): steps of h up and again h up do not lead the same way.
 
     On ground that is smooth at scale h, $\ln L(x + h) - \ln L(x)$ and $\ln L(x + 2h) - \ln L(x + h)$ have one sign; on a plateau they are
     zero, and a slope leads nowhere either.
     """
     n, d = x.shape
-    steps = ROUGH_STEP * np.array([0.0, 1.0, 2.0, 4.0])  # pairs of steps of h and of 2 h
+    steps = step * np.array([0.0, 1.0, 2.0, 4.0])  # pairs of steps of h and of 2 h
     points = x[:, None, None] + steps[:, None] * np.diag(scale)[:, None]  # (n, d, 4, d)
     value = meter.likelihood(joint, points.reshape(-1, d)).reshape(n, d, 4)
     turns = [(b - a) * (c - b) for a, b, c in (value[..., :3].T[:, :, :], value[..., [0, 2, 3]].T)]
