@@ -12,10 +12,11 @@ from scipy import stats
 import supermodel as sm
 from supermodel.embedding.reference import standard_normal
 from supermodel.embedding.warp import Warp
+from supermodel.engine.arm import Arm
 from supermodel.engine.explore import Look, Pilot
 from supermodel.engine.goals import Goals
 from supermodel.engine.meter import Meter
-from supermodel.engine.run import Arm, Run
+from supermodel.engine.run import Run
 from supermodel.models.joint import Joint
 from supermodel.verdict.examine import LADDER, Report
 

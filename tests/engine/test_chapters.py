@@ -7,7 +7,7 @@ import pytest
 
 import supermodel as sm
 from engine_problems import assert_within, gamma_rates, good_report
-from supermodel.engine import run
+from supermodel.engine import arm
 from supermodel.engine.chapters import whole
 from supermodel.engine.policy import CHAINS, STEPS
 
@@ -38,7 +38,7 @@ def test_a_long_run_keeps_few_draws_and_loses_no_accuracy(tmp_path, monkeypatch)
     models, truth = gamma_rates()
     model, most, path = models["separate"], 16 * CHAINS * STEPS, tmp_path / "run.nc"
     every = sm.evidence(model, **OPTIONS)
-    monkeypatch.setattr(run, "CHAPTER", most // 2)
+    monkeypatch.setattr(arm, "CHAPTER", most // 2)
     found = sm.evidence(model, **OPTIONS)
     sm.evidence(model, checkpoint=path, **OPTIONS | {"max_evaluations": 19_000})
     resumed = sm.evidence(model, checkpoint=path, **OPTIONS)

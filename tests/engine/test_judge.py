@@ -9,14 +9,17 @@ import pytest
 
 from engine_problems import good_report, made_run
 from supermodel.engine.explore import Look
+from supermodel.engine.explore.capture import Capture
 from supermodel.engine.goals import Goals
 from supermodel.engine.judge import ENDINGS, _joint_error, agreement, judge
-from supermodel.engine.policy import AGREE_ERRORS, AGREE_NATS, DISAGREE_ERRORS
+from supermodel.engine.policy import AGREE_ERRORS, AGREE_NATS, DISAGREE_ERRORS, VOUCHED
 from supermodel.engine.recipe import Recipe
 from supermodel.engine.roughness import Roughness
 from supermodel.estimation.estimate import Estimate
 from supermodel.models.rounding import REPEATS
 from supermodel.results.posterior import ModelPosterior
+from supermodel.verdict.next_steps import next_steps
+from supermodel.verdict.verdict import LEVELS
 
 TRUTH, ERROR = 3.0, 0.1  # what every look gives, with its error
 
@@ -272,3 +275,156 @@ def test_fewer_draws_than_were_asked_for_are_told(rng):
         (Goals(), False),
     ):  # the paper's chain goes on as well
         assert Recipe._is_short(SimpleNamespace(goals=goals, posteriors=lambda: made)) is more
+
+
+# -- what rests on a finding --------------------------------------------------------------------------------------------
+
+
+def three(spoiled=None, edges=None, looks=None):
+    """m0, m1 and m2, each on the reference, with figures planted in some edges."""
+    reports = {(k, None): good_report(float(k), **(spoiled or {}).get(k, {})) for k in range(3)}
+    return made_run(edges or reports, looks)
+
+
+def pairs(run):
+    verdict = judge(run)
+    return {(a, b): verdict.between(f"m{a}", f"m{b}").level for a, b in ((0, 1), (0, 2), (1, 2))}
+
+
+@pytest.mark.parametrize("planted", [{"ess": 20.0}, {"rhat": 1.4}, {"crossings": 3}, {"drift_z": 7.0}])
+def test_a_fault_on_the_edge_of_one_model_is_of_the_pairs_with_it(planted):
+    run = three({2: planted})
+    assert judge(run).level == "fail"
+    assert pairs(run) == {(0, 1): "ok", (0, 2): "fail", (1, 2): "fail"}
+    assert [judge(run).of(f"m{k}").level for k in range(3)] == ["ok", "ok", "fail"]
+
+
+def test_looks_that_disagree_are_of_the_pairs_with_that_model():
+    run = three(looks={2: ((2.0, 0.02), (-2.0, 0.02))})
+    run.pilots[2].is_agreed = False
+    assert judge(run).level == "fail" and pairs(run) == {(0, 1): "ok", (0, 2): "fail", (1, 2): "fail"}
+
+
+def chained(**planted):
+    """m1 hangs on m0, whose edge to the reference has the fault; m2 is on the reference itself."""
+    spoiled = good_report(0.0, **planted)
+    return three(edges={(0, None): spoiled, (1, 0): good_report(1.0), (2, None): good_report(2.0)})
+
+
+def test_an_edge_on_which_two_models_hang_cancels_between_them():
+    run = chained(ess=20.0)
+    assert judge(run).level == "fail" and pairs(run) == {(0, 1): "caution", (0, 2): "fail", (1, 2): "fail"}
+    assert [judge(run).of(f"m{k}").level for k in range(3)] == ["fail", "fail", "ok"]
+
+
+def test_a_posterior_that_was_not_found_spoils_what_stands_on_it():
+    run = chained(rhat=1.4)  # tells of m0's posterior: m1 is weighed against it
+    assert pairs(run) == {(0, 1): "fail", (0, 2): "fail", (1, 2): "fail"}
+    assert [judge(run).of(f"m{k}").level for k in range(3)] == ["fail", "fail", "ok"]
+    run = chained()
+    run.pilots[0].is_agreed = False
+    assert pairs(run) == {(0, 1): "fail", (0, 2): "fail", (1, 2): "fail"}
+    leaf = chained()
+    leaf.pilots[1].is_agreed = False
+    assert pairs(leaf) == {(0, 1): "fail", (0, 2): "ok", (1, 2): "fail"}
+
+
+def test_a_rough_likelihood_is_of_its_own_pairs():
+    run = three()
+    run.pilots[2].roughness = Roughness(noise=1.6)
+    assert pairs(run) == {(0, 1): "ok", (0, 2): "fail", (1, 2): "fail"}
+
+
+def test_chains_that_disagree_on_a_heavy_path_are_of_their_model(rng):
+    run = three({2: {"pareto_k": 0.9}})
+    verdict = judge(run, {"m2": posterior(rng, 3.0)})
+    assert verdict.level == "fail" and verdict.between("m0", "m1").level == "ok"
+    assert verdict.between("m0", "m2").level == verdict.of("m2").level == "fail"
+
+
+def test_a_target_that_one_model_alone_does_not_meet_is_told_of_its_pairs():
+    edges = {(0, None): good_report(1.0), (1, None): good_report(2.0), (2, None): good_report(3.0, 0.3)}
+    run = made_run(edges, ended="max_evaluations")
+    assert pairs(run) == {(0, 1): "ok", (0, 2): "caution", (1, 2): "caution"}
+    edges[0, None] = good_report(1.0, 0.3)
+    assert pairs(made_run(edges, ended="max_evaluations"))[0, 1] == "caution"
+
+
+def test_the_whole_is_as_bad_as_the_worst_pair():
+    for planted in ({}, {"ess": 60.0}, {"ess": 20.0}, {"rhat": 1.4}, {"pareto_k": 1.7, "largest": 0.2}):
+        for run in (three({1: planted}), chained(**planted)):
+            assert judge(run).level == max(pairs(run).values(), key=LEVELS.index)
+
+
+def test_the_sentence_of_a_tail_means_its_level():
+    heavy = {"pareto_k": 1.7, "pareto_error": 0.2, "largest": 0.23}
+    failed, unsure = two(**heavy), two(**heavy | {"pareto_k": 1.06})  # at 95% above 1.37, and above 0.73
+    assert levels(failed) == ("fail", ["heavy_tail"]) and levels(unsure) == ("caution", ["heavy_tail"])
+    said, heard = (judge(run).reasons[0].sentence for run in (failed, unsure))
+    assert (
+        "is missed" in said and "is missed" not in heard and "may be missed" in heard and "at 95% above 0.73" in heard
+    )
+    concave = two(**heavy)
+    for pilot in concave.pilots:
+        pilot.is_concave = True
+    assert levels(concave) == ("caution", ["heavy_tail"]) and "nothing to miss" in judge(concave).reasons[0].sentence
+
+
+# -- what replicates say, and what carries a model's name ----------------------------------------------------------------
+
+
+def vouched(apart=0.0, **planted):
+    """As `three`, m2's edge with the fault, and replicates of m2 whose ln Z is so many of their errors off the edge's."""
+    run, knows = three({2: planted}), 0.05
+    pilot, report = run.pilots[2], run.arms[2].report
+    error = math.hypot(report.error if math.isfinite(report.error) else 0.0, knows)
+    pilot.capture, pilot.vouched, pilot.log_evidence = Capture(3, 0.01, 0.02), knows, report.value + apart * error
+    return run
+
+
+@pytest.mark.parametrize("planted", [{"rhat": 1.4}, {"ess": 20.0}, {"pareto_k": 1.7, "largest": 0.2}])
+def test_what_replicates_vouch_for_is_a_caution_at_most_of_whatever_rests_on_it(planted):
+    run = vouched(0.9 * VOUCHED, **planted)
+    verdict, faults = judge(run), judge(run).reasons
+    assert verdict.level == "caution" and pairs(run) == {(0, 1): "ok", (0, 2): "caution", (1, 2): "caution"}
+    assert verdict.of("m2").level == "caution" and verdict.of("m0").level == "ok"
+    assert [r.level for r in faults] == ["caution"] and "vouch" in faults[0].sentence
+    off_by_more = vouched(1.1 * VOUCHED, **planted)
+    assert judge(off_by_more).level == "fail" and pairs(off_by_more) == {(0, 1): "ok", (0, 2): "fail", (1, 2): "fail"}
+    at_odds = vouched(0.0, **planted)
+    at_odds.pilots[2].is_agreed = False  # replicates that disagree vouch for nothing
+    assert judge(at_odds).level == "fail" and pairs(at_odds)[0, 1] == "ok"
+
+
+def test_a_caution_that_replicates_vouch_for_keeps_its_sentence():
+    run = vouched(rhat=1.2)
+    assert levels(run) == ("caution", ["rhat"])
+    assert "vouch" not in judge(run).reasons[0].sentence
+
+
+def test_replicates_that_disagree_doubt_the_pairs_of_their_model_alone():
+    run = three(looks={2: ((2.0, 0.02), (2.4, 0.02))})
+    run.pilots[2].capture = Capture(4, 0.02, 0.2)
+    assert levels(run) == ("ok", [])
+    run.pilots[2].is_agreed, run.pilots[2].doubt = False, 0.21
+    assert judge(run).level == "caution" and pairs(run) == {(0, 1): "ok", (0, 2): "caution", (1, 2): "caution"}
+    assert "0.21 nats" in judge(run).reasons[0].sentence and "mode is 2%" in judge(run).reasons[0].sentence
+
+
+def test_parameters_that_are_not_read_and_rejected_points_are_of_their_model():
+    run = three()
+    run.unread = {"m0": (), "m1": ("lewel",), "m2": ()}
+    run.probes = [(SimpleNamespace(name=f"m{k}", rejected=9 if k == 2 else 0), None) for k in range(3)]
+    verdict = judge(run)
+    assert {(r.code, r.level, r.models) for r in verdict.reasons} == {
+        ("unused_parameter", "caution", ("m1",)), ("rejected", "caution", ("m2",)),
+    }  # fmt: skip
+    assert verdict.of("m0").reasons == () and verdict.of("m1").reasons[0].code == "unused_parameter"
+
+
+def test_what_to_do_next_is_of_the_model_that_failed_and_not_of_those_that_stand_on_it():
+    run = chained()
+    run.pilots[0].is_agreed = False
+    assert judge(run).reasons[0].models == ("m0", "m1")
+    steps = next_steps(judge(run), tuple(run.models))
+    assert "at 'm0' with" in steps[0] and not any("'m1'" in step or "'m2'" in step for step in steps)

@@ -20,7 +20,7 @@ from supermodel.estimation.estimate import Evidences
 from supermodel.report import plots
 from supermodel.report.html import page
 from supermodel.report.svg import PAD, _fill, svg
-from supermodel.verdict.verdict import Reason, Verdict
+from supermodel.verdict.verdict import Reason, Verdict, worst
 
 NASTY = '<b>&"x'
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
@@ -110,6 +110,21 @@ def test_a_failed_run_shouts_and_what_a_file_lacks_is_said():
     )
     assert "not to be used" in failed and "FAIL: do not use" in failed
     assert "Load with load(path, models" in failed and "Prior sensitivity" in failed
+
+
+def test_where_one_of_three_failed_the_page_keeps_what_stands(result):
+    failed, best, other = result.ranking
+    reason = Reason("looks_disagree", "its looks did not meet.", models=(failed,))
+    partly = page(dataclasses.replace(result, verdict=worst([("fail", reason)])))
+    said = html.unescape(partly)
+    assert 'class="verdict fail"' in partly and f"Verdict FAIL for {failed}: do not use what rests on it" in said
+    assert f"ln B({best} : {other}) = " in re.search(r'<p class="headline">(.*?)</p>', said, re.S)[1]
+    assert "FAIL: not to be used" in said  # in the row of its ln B
+    assert said.count("FAIL: do not use") == 3  # over its posterior and the two pictures of its edge, and no others
+    assert "The preference for" in said  # the sensitivity of what stands
+    whole = html.unescape(page(dataclasses.replace(result, verdict=Verdict("fail", (reason,)))))
+    assert "do not use what rests on it" not in re.sub("(?s)<svg.*?</svg>", "", html.unescape(page(result)))
+    assert "Verdict FAIL for" in whole  # the level of a reason that has none is that of the verdict
 
 
 def test_one_model_without_data_has_a_report():

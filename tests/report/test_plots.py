@@ -21,7 +21,7 @@ from supermodel.report.posterior_plots import smoothed
 from supermodel.report.style import beside, end_labels
 from supermodel.results.record import ChainRecord
 from supermodel.trust.calibrate import Calibration
-from supermodel.verdict.verdict import Verdict
+from supermodel.verdict.verdict import Reason, Verdict, worst
 
 ROOT = Path(__file__).resolve().parents[2]
 NAMES = {"line": "ab", "curve $x$": "abc", "level": "a"}
@@ -83,6 +83,42 @@ def test_a_failed_run_is_marked(name, result):
     failed = dataclasses.replace(result, verdict=Verdict("fail"))
     assert "FAIL: do not use" in words(DRAWN[name](failed, plt.figure().add_subplot()))
     assert "FAIL" not in words(DRAWN[name](result, plt.figure().add_subplot()))
+
+
+# What is drawn of the two models that stand, and of the one that failed ("curve $x$", the best).
+STANDS = {
+    "trace": lambda r, ax: plots.trace(r, "line", "level", ax=ax),
+    "alpha": lambda r, ax: plots.alpha(r, 0, ax=ax),
+    "crossings": lambda r, ax: plots.crossings(r, 0, ax=ax),
+    "sensitivity": lambda r, ax: r.sensitivity("b", [0.5, 1, 2]).plot(ax),
+    "corner": lambda r, ax: plots.corner(r, "line", ax=ax),
+    "drivers": lambda r, ax: r.drivers("line", "level").plot(ax),
+}
+
+
+@pytest.mark.parametrize("name", DRAWN)
+def test_where_one_of_three_failed_only_what_rests_on_it_is_covered(name, result):
+    reason = Reason("looks_disagree", "its looks did not meet.", models=("curve $x$",))
+    partly = dataclasses.replace(result, verdict=worst([("fail", reason)]))
+    shown = words(DRAWN[name](partly, plt.figure().add_subplot()))
+    assert "FAIL" in shown or name == "trace"  # by default it is that of the two that stand
+    several = name in ("bayes_factors", "matrix", "averaged", "spike", "predictions")
+    assert ("FAIL for curve $x$" in shown) == several
+    assert ("FAIL: do not use" in shown) == (not several and name != "trace")
+    if name in STANDS:
+        assert "FAIL" not in words(STANDS[name](partly, plt.figure().add_subplot()))
+
+
+def test_the_pictures_of_all_pairs_hide_what_failed(result):
+    reason = Reason("looks_disagree", "its looks did not meet.", models=("curve $x$",))
+    partly = dataclasses.replace(result, verdict=worst([("fail", reason)]))
+    for draw in (plots.bayes_factors, plots.matrix):
+        shown = words(draw(partly))
+        stands, fails = (f"{abs(result.log_bayes_factor('line', other).value):.3f}" for other in ("level", "curve $x$"))
+        assert stands in shown and fails not in shown
+        assert fails in words(draw(result))
+    axes = partly.plot()
+    assert "FAIL: do not use" not in words(axes[0, 0])
 
 
 def test_a_limit_is_drawn_as_a_limit(result):

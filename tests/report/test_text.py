@@ -7,8 +7,8 @@ import pytest
 
 from made_result import made_result
 from supermodel.report.numbers import duration, mean_and_sd, number, probability
-from supermodel.report.tables import Cells, latex_escape, prior_cells, weighted_quantiles
-from supermodel.verdict.verdict import Reason, Verdict
+from supermodel.report.tables import Cells, latex_escape, matrix_cells, prior_cells, weighted_quantiles
+from supermodel.verdict.verdict import Reason, Verdict, worst
 
 NASTY = '<b>&"x|_$%'
 
@@ -43,6 +43,37 @@ def test_reasons_are_printed_with_their_codes(result):
     loud = dataclasses.replace(result, verdict=Verdict("fail", (Reason("few_crossings", "only 2 crossings."),)))
     assert "Verdict FAIL: do not use this answer" in str(loud) and "few_crossings: only 2 crossings." in str(loud)
     assert "[FAIL]" in str(loud).splitlines()[0]
+
+
+def test_where_one_of_three_failed_the_others_are_told_of(result):
+    first, second, third = result.ranking
+    reason = Reason("looks_disagree", f"the looks at {first!r} did not meet.", models=(first,))
+    partly = dataclasses.replace(result, verdict=worst([("fail", reason)]))
+    shown = str(partly)
+    assert shown.startswith(f"ln B({second} : {third}) = ") and "[FAIL]" not in shown.splitlines()[0]
+    flat = " ".join(shown.split())
+    assert (
+        f"at equal prior odds, among {partly.weighed[0]} and {partly.weighed[1]} ({first} could not be weighed)" in flat
+    )
+    assert (
+        f"Verdict FAIL for {first}: do not use what rests on it; ln B and probabilities of" in flat and "stand" in flat
+    )
+    assert f"not weighed: {first}." in shown and f"{first} (FAIL)" in shown and f"{second} (FAIL)" not in shown
+    table = partly.table().cells()
+    at = {head: table.header.index(head) for head in ("verdict", "P(model|data)")}
+    assert [row[at["verdict"]] for row in table.rows] == ["–", "ok", "FAIL"]
+    assert [row[at["P(model|data)"]] == "–" for row in table.rows] == [False, False, True]
+    matrix = matrix_cells(partly.matrix())
+    assert [[cell.endswith(" FAIL") for cell in row[1:]] for row in matrix.rows] == [
+        [False, False, True], [False, False, True], [True, True, False],
+    ]  # fmt: skip
+    assert f"Verdict FAIL for {first}: do not use what rests on it." in str(partly.summary())
+    assert f"verdict “fail” for {first}, whose numbers are not used, and “ok” for this one" in partly.methods()
+    # Where all pairs have one level, nothing is marked pair by pair.
+    assert "verdict" not in result.table().cells().header and "FAIL" not in str(matrix_cells(result.matrix()))
+    assert "(FAIL)" not in str(
+        dataclasses.replace(result, verdict=Verdict("fail", (dataclasses.replace(reason, models=()),)))
+    )
 
 
 def test_prior_odds_are_stated(result):

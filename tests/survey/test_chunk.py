@@ -6,9 +6,11 @@ import numpy as np
 import pytest
 
 import supermodel as sm
+from made_result import made_result
 from supermodel.survey import chunk as module
 from supermodel.survey.chunk import kept, seed_of, weigh
 from supermodel.survey.job import Chunk, Job, Outcome
+from supermodel.verdict.verdict import Reason, worst
 from survey_problems import models, none, one
 
 OPTIONS = {"explore": "quick", "on_error": "raise"}
@@ -56,7 +58,8 @@ class Compare:
         return type(
             "Result", (), {
                 "evidences": result, "log_evidence": result.log_evidence, "log_bayes_factor": result.log_bayes_factor,
-                "settings": {"ended": self.ended}, "verdict": sm.Verdict(), "evaluations": {"likelihood": 3},
+                "settings": {"ended": self.ended}, "verdict": sm.Verdict(), "verdict_between": lambda *pair: sm.Verdict(),
+                "evaluations": {"likelihood": 3},
             },
         )()  # fmt: skip
 
@@ -81,6 +84,17 @@ def test_half_an_answer_is_none(monkeypatch):
     monkeypatch.setattr(module, "compare", Compare(ended="interrupted"))
     with pytest.raises(KeyboardInterrupt):
         weigh(job("interrupted"), chunk([[1.0]]))
+
+
+def test_a_comparison_tells_of_each_pair_what_is_of_it():
+    missed = Reason("looks_disagree", "the looks at c did not meet.", models=("curve",))
+    late = Reason("interrupted", "stopped.")
+    models = {"line": "ab", "curve": "abc", "flat": "a"}
+    result = made_result(models=models, verdict=worst([("fail", missed), ("caution", late)]))
+    found = module.outcome(0, "a", tuple(models), result, 1.0)
+    assert found.level == "fail" and found.codes == ("looks_disagree", "interrupted")
+    assert found.scopes == {("line", "flat"): ("caution", ("interrupted",), "stopped.")}
+    assert not module.outcome(0, "a", tuple(models), made_result(models=models), 1.0).scopes
 
 
 def test_seeds_follow_from_the_row_alone(monkeypatch):

@@ -7,6 +7,7 @@ from supermodel.errors import StorageError, SupermodelError
 from supermodel.survey import table
 from supermodel.survey.buckets import refused
 from supermodel.survey.job import Outcome
+from supermodel.survey.page import _reasons, worst_rows
 from supermodel.survey.result import ManyResult
 
 
@@ -27,6 +28,26 @@ def test_a_pair_can_be_asked_for_both_ways():
     assert set(back["first"]) == {"b"} and back["log_evidence_first"][0] == 2.0 and back["error_second"][0] == 0.1
     with pytest.raises(SupermodelError, match="no pair 'a', 'z'"):
         result.rows("a", "z")
+
+
+def test_of_three_models_one_may_fail():
+    """The rows of the others can be used; the data set counts as flagged, and is left out of the population."""
+    pairs = {("a", "b"): (1.0, 0.1), ("a", "c"): (2.0, 0.1), ("b", "c"): (1.0, 0.3)}
+    scopes = {("a", "b"): ("ok", (), "")}
+    outcomes = [
+        Outcome(0, "x", {}, pairs),
+        Outcome(1, "y", {}, pairs, "fail", ("looks_disagree",), "no.", scopes=scopes),
+    ]
+    result = ManyResult(("a", "b", "c"), {}, frame=table.frame_of(outcomes, ("a", "b", "c")))
+    assert result.rows("a", "b")["verdict"].tolist() == ["ok", "ok"]
+    assert result.rows("b", "c")["verdict"].tolist() == ["ok", "fail"] and result.rows("a", "b")["codes"].tolist() == [
+        "",
+        "",
+    ]
+    assert result.counts == {"ok": 1, "fail": 1} and set(result.flagged["dataset"]) == {"y"} and len(result.ok) == 4
+    assert result.population().n_left_out == 1
+    assert worst_rows(result, 2)[["dataset", "verdict"]].to_numpy().tolist() == [["y", "fail"], ["x", "ok"]]
+    assert [(r.code, r.sentence) for r in _reasons(result)] == [("looks_disagree", "1 data set, e.g. y: no.")]
 
 
 def test_selections():

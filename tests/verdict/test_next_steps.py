@@ -42,6 +42,18 @@ def test_the_steps_name_the_models_in_order_and_are_few():
     assert next_steps(noisy, ("line", "curve"))[0].startswith("mend the likelihood: fix the random numbers of 'line',")
 
 
+def test_steps_are_of_what_failed_and_of_the_models_that_it_concerns():
+    between = "between 'line' and 'curve': split R-hat of the share is 1.4"
+    verdict = failed(("rhat", between, "fail", ("curve",)), ("rough", "ln L of 'line' scatters", "caution", ("line",)))
+    steps = next_steps(verdict, ("line", "curve"))
+    assert steps[0].startswith("compare(..., explore=\"thorough\"): looks at 'curve' with")
+    assert not any("'line'" in step or "mend" in step for step in steps)
+    unnamed = failed(("looks_disagree", "the chains did not meet.", "fail", ("curve",)))
+    assert "looks at 'curve' with" in next_steps(unnamed, ("line", "curve"))[0]
+    old = failed(("looks_disagree", "the chains did not meet."))  # of a file that does not say what a finding is of
+    assert "looks at the models with" in next_steps(old, ("line", "curve"))[0]
+
+
 @pytest.mark.parametrize("level", ["ok", "caution", "limit"])
 def test_other_levels_have_none(level):
     assert next_steps(Verdict(level, (Reason("rhat", "between 'a' and 'b'"),)), ("a", "b")) == []

@@ -15,6 +15,7 @@ import numpy as np
 
 from supermodel.embedding.reference import Hills, Reference
 from supermodel.embedding.warp import Bent, Conditional, NormalGiven, Warp
+from supermodel.engine.arm import Arm
 from supermodel.engine.edge import Block, Edge
 from supermodel.engine.explore import Look, Pilot
 from supermodel.engine.explore.capture import Capture
@@ -23,7 +24,7 @@ from supermodel.engine.network import joined
 from supermodel.engine.policy import BOLD, CHAINS
 from supermodel.engine.probe import canonical
 from supermodel.engine.roughness import Roughness
-from supermodel.engine.run import Arm, Run
+from supermodel.engine.run import Run
 from supermodel.engine.rungs import Gap
 from supermodel.errors import StorageError
 from supermodel.jax_scope import in_float64

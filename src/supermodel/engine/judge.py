@@ -3,22 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
 from supermodel.embedding.reference import REFERENCE
+from supermodel.engine.arm import Arm
 from supermodel.engine.explore import Look
 from supermodel.engine.goals import Goals
 from supermodel.engine.policy import AGREE_ERRORS, AGREE_NATS, DISAGREE_ERRORS, VAGUE
 from supermodel.engine.roughness import Roughness
-from supermodel.engine.run import Arm, Run
+from supermodel.engine.run import Run
 from supermodel.estimation.estimate import UNKNOWN, Estimate, Evidences
 from supermodel.report.tables import scalar_label
 from supermodel.results.posterior import CONVERGED, ENOUGH, ModelPosterior
 from supermodel.verdict.examine import HEAVY
-from supermodel.verdict.rules import Finding, findings
-from supermodel.verdict.verdict import Reason, Verdict, worst
+from supermodel.verdict.rules import findings
+from supermodel.verdict.verdict import Finding, Reason, Verdict, about, worst
 
 ENDINGS = {
     "max_evaluations": "the limit on evaluations",
@@ -52,20 +54,24 @@ def judge(run: Run, posteriors: Mapping[str, ModelPosterior] | None = None) -> V
     for arm in run.arms:
         if arm.report is None:
             continue
-        for level, reason in findings(arm.report, between(*arm.edge.pair.names)):
-            found.append(("caution" if _is_eased(run, arm, reason.code) else level, reason))
+        for finding in findings(arm.report, between(*arm.edge.pair.names)):
+            found.append(_on_edge(run, arm, finding, posteriors or {}))
     rough = {pilot.name: pilot.roughness for pilot in run.pilots}
     found += _looks(run) + neighbours(rough, run.evidences(), run.goals)
     heavy = {
         name
         for arm in run.arms
-        if arm.report is not None and arm.report.surely_heavy > HEAVY and not run.is_concave(arm) and not run.is_vouched(arm)
+        if arm.report is not None
+        and arm.report.surely_heavy > HEAVY
+        and not run.is_concave(arm)
+        and not run.is_vouched(arm)
         for name in arm.edge.pair.names
     }
     found += agreement(posteriors or {}, run.goals, heavy)
-    found += rejections({joint.name: joint.rejected for joint, _ in run.probes}, run.evaluations)
+    for joint, _ in run.probes:
+        found += about(rejections({joint.name: joint.rejected}, run.evaluations), joint.name)
     found += unused(run.unread, run.models)
-    return worst(found + ending(run.ended, run.evidences(), run.goals, goes_on(run)) + unkept(run))
+    return worst(_spread(run, found) + ending(run.ended, run.evidences(), run.goals, goes_on(run)) + unkept(run))
 
 
 def between(first: str, second: str) -> str:
@@ -75,16 +81,61 @@ def between(first: str, second: str) -> str:
 
 
 def _is_eased(run: Run, arm: Arm, code: str) -> bool:
-    """Whether a finding on an edge is a caution at most.
+    """Whether a finding on an edge is a caution at most in every Bayes factor.
 
     An edge that serves the absolute evidences only cannot spoil a Bayes factor, unless it tells of a model whose posterior was not
     found: every edge of that model stands on the same exploration. Where ln J is concave there is nothing else to find.
     """
-    if run.is_vouched(arm):
-        return True
     if run.is_concave(arm):
         return code in FAR or not run.matters(arm)
     return not run.matters(arm) and code not in SPOILS
+
+
+ALIKE = " (Replicates, each with random numbers of its own, agree among themselves and vouch for the answer.)"
+CONCAVE = " (ln J is concave, as far as slopes tell: there is one mode, and nothing to miss.)"
+
+
+def _on_edge(run: Run, arm: Arm, finding: Finding, posteriors: Mapping[str, ModelPosterior]) -> Finding:
+    """A finding on an edge, with what rests on it: ln B across the edge, and the posteriors made of its draws.
+
+    One that tells of a posterior that was not found is of the models at its ends, whatever the way. Where replicates vouch for the
+    answer it is a caution at most.
+    """
+    (level, reason), names, e = finding, [pilot.name for pilot in run.pilots], run.arms.index(arm)
+    behind = {name for name, used in zip(names, run.paths()[:, e], strict=True) if used}
+    ends = [name for name in arm.edge.pair.names if name in names]
+    record = sum(other.report is not None for other in run.arms[:e])  # its number among those that have draws
+    drawn = {name for name in ends if name in posteriors and posteriors[name].record == record}
+    if run.is_vouched(arm):
+        said = reason.sentence + (ALIKE if level != "caution" else "")
+        level, reason = "caution", replace(reason, sentence=said)
+    elif level == "fail" and reason.code in FAR and run.is_concave(arm):
+        level, reason = "caution", replace(reason, sentence=reason.sentence + CONCAVE)
+    eased = "caution" if _is_eased(run, arm, reason.code) else level
+    own = level if arm.is_used else eased  # an edge that is not used only checks
+    if reason.code in SPOILS and not run.is_concave(arm):
+        resting, behind = behind.union(*(standing_on(run, end) for end in ends)), set()
+    else:
+        resting = behind | drawn or set(ends)
+    models, side = (tuple(name for name in names if name in some) for some in (resting, behind))
+    return eased, replace(reason, level=own, models=models, behind=side)
+
+
+def _spread(run: Run, found: list[Finding]) -> list[Finding]:
+    """The same; where one model failed, so has what stands on it."""
+    return [
+        (level, replace(reason, models=standing_on(run, *reason.models)))
+        if level == "fail" and len(reason.models) == 1 and not reason.behind
+        else (level, reason)
+        for level, reason in found
+    ]
+
+
+def standing_on(run: Run, name: str) -> tuple[str, ...]:
+    """The models whose way to the reference leads through this one, itself among them: they rest on its exploration."""
+    names = [pilot.name for pilot in run.pilots]
+    used = run.paths() != 0
+    return tuple(other for other, way in zip(names, used, strict=True) if np.all(way >= used[names.index(name)]))
 
 
 APART = 1e-3  # probability, over all parameters, that chains which forget look as if they remembered
@@ -121,10 +172,10 @@ def agreement(posteriors: Mapping[str, ModelPosterior], goals: Goals, heavy: Col
             )
             sentence = DISAGREE.format(scalar_label(*scalar), name, worst_of.rhat, worst_of.ess, CONVERGED, why, ENOUGH)
             level, more = ("fail", MISSED) if name in heavy else ("caution", "")
-            found.append((level, Reason("posterior_rhat", sentence + more)))
+            found.append((level, Reason("posterior_rhat", sentence + more, models=(name,))))
         elif goals.is_short(posterior):
             sentence = SHORT.format(name, posterior.worst_ess, posterior.worst_rhat, goals.min_ess, CONVERGED)
-            found.append(("caution", Reason("short_posterior", sentence)))
+            found.append(("caution", Reason("short_posterior", sentence, models=(name,))))
     return found
 
 
@@ -143,7 +194,9 @@ def _looks(run: Run) -> list[Finding]:
         told = ", ".join(f"{look.log_evidence:.2f} ± {look.error:.2f} ({look.name})" for look in rough)
         sentence = f"ln Z of {pilot.name!r} is {final.value:.2f} ± {final.error:.2f}; the looks at it (explorations) gave {told}."
         if not pilot.is_agreed and pilot.capture.replicates > 1:
-            found.append(("caution", Reason("looks_disagree", sentence + DOUBT.format(pilot.doubt, pilot.capture.missed))))
+            found.append(
+                ("caution", Reason("looks_disagree", sentence + DOUBT.format(pilot.doubt, pilot.capture.missed)))
+            )
         elif not pilot.is_agreed:
             found.append(("fail", Reason("looks_disagree", sentence if rough else NO_LOOK.format(pilot.name))))
         elif rough:
@@ -160,6 +213,7 @@ def _looks(run: Run) -> list[Finding]:
             found.append(("ok", Reason("thrifty", THRIFTY.format(run.pace, pilot.evaluations, pilot.name))))
         if pilot.is_seen_once and run.explore != "quick":
             found.append(("caution", Reason("single_look", ONE_LOOK.format(pilot.name))))
+        found = about(found, pilot.name)
     return found
 
 
@@ -176,7 +230,9 @@ THRIFTY = (
     "calls take {:.2g} s, so that {} of them looked for the posterior of {!r}, a tenth of the usual number. A narrow mode, which "
     "fills less than a hundredth of the prior, may be missed; explore='thorough' looks for it."
 )
-DOUBT = " They do not agree: the error holds {:.2f} nats for that, and the chance that all have missed a mode is {:.0%}."
+DOUBT = (
+    " They do not agree: the error holds {:.2f} nats for that, and the chance that all have missed a mode is {:.0%}."
+)
 ONE_LOOK = "the budget had room for one look (exploration) at {!r} only: what it missed, no other could tell."
 NO_LOOK = "the chains that explored {!r} from different starts did not meet: a part of its posterior may be missed."
 
@@ -215,9 +271,9 @@ def neighbours(found: Mapping[str, Roughness], evidences: Evidences, goals: Goal
         if rough.is_rough and (matters or rough.is_stochastic):
             level = "fail" if rough.noise > NOISY else "caution" if rough.is_stochastic else level
             sentence = STOCHASTIC if rough.is_stochastic else ROUGH
-            told.append((level, Reason("rough", sentence.format(name, rough.noise))))
+            told.append((level, Reason("rough", sentence.format(name, rough.noise), models=(name,))))
         elif rough.single > 0 and matters:
-            told.append((level, Reason("float32", SINGLE.format(name, rough.floor))))
+            told.append((level, Reason("float32", SINGLE.format(name, rough.floor), models=(name,))))
     return told
 
 
@@ -244,7 +300,7 @@ def unused(found: Mapping[str, Collection[str]], models: Mapping[str, Any]) -> l
         listed = " and ".join(repr(p) for p in parameters)
         if parameters:
             sentence = UNUSED.format(name, listed)
-            told.append(("caution" if sets_apart else "ok", Reason("unused_parameter", sentence)))
+            told.append(("caution" if sets_apart else "ok", Reason("unused_parameter", sentence, models=(name,))))
     return told
 
 
@@ -262,12 +318,14 @@ def ending(ended: str, evidences: Evidences, goals: Goals, then: str = "") -> li
     """What is to be said of a run that ended before its goal."""
     if ended in ("target", "decided"):
         return []
-    pairs = [(a, b) for a in evidences.names for b in evidences.names if a != b]
-    alone = evidences.log_evidence(evidences.names[0]).error if len(evidences.names) == 1 else 0.0
-    error = max((evidences.log_bayes_factor(a, b).error for a, b in pairs), default=alone)
+    names = evidences.names
+    errors = {(a, b): evidences.log_bayes_factor(a, b).error for a in names for b in names if a != b}
+    errors = errors or {names: evidences.log_evidence(names[0]).error}
+    error, far = max(errors.values()), [set(pair) for pair, each in errors.items() if not each <= goals.target_error]
     code = "interrupted" if ended == "interrupted" else "target_not_reached"
-    if error <= goals.target_error and code == "target_not_reached":
+    if not far and code == "target_not_reached":
         return []
     why = ENDINGS.get(ended, "an interruption")
     sentence = f"the run ended by {why} at an error of {error:.3g}; the target was {goals.target_error:.3g}."
-    return [("caution", Reason(code, sentence + then))]
+    common = set.intersection(*far) if far else set()  # in every pair that is not known well enough
+    return [("caution", Reason(code, sentence + then, models=tuple(name for name in names if name in common)))]

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from supermodel.engine.chapters import whole
+from supermodel.engine.arm import Arm
 from supermodel.engine.edge import Edge, padded
 from supermodel.engine.explore import Known, Pilot, explore
 from supermodel.engine.goals import Goals
@@ -22,7 +22,6 @@ from supermodel.engine.policy import (
     BOLD,
     BOLDER,
     CHAINS,
-    CHAPTER,
     CHEAP,
     CLOSED,
     CLOSING_ERROR,
@@ -54,58 +53,14 @@ from supermodel.engine.policy import (
 )  # fmt: skip
 from supermodel.engine.probe import pace, probe, unread_of
 from supermodel.engine.roughness import covariance, roughness
-from supermodel.engine.rungs import Gap, learnt, place
+from supermodel.engine.rungs import learnt, place
 from supermodel.estimation.estimate import UNKNOWN, Estimate, Evidences
 from supermodel.jax_scope import in_float64
 from supermodel.models.joint import Joint
 from supermodel.models.model import Model
 from supermodel.results.paths import paths
 from supermodel.results.posterior import posteriors
-from supermodel.verdict.examine import examine
 from supermodel.verdict.rules import findings, is_settled
-
-
-@dataclass
-class Arm:
-    """An edge at work: from model `first` to `second` (None is the reference), with what warm-up learnt."""
-
-    first: int
-    second: int | None
-    edge: Edge
-    gap: Gap
-    tuning: Tuning
-    report: Any = None  # a Report, as soon as there are draws
-    is_used: bool = True  # on the tree; else it only closes a cycle, and checks a direct edge
-    owed: tuple[int, int] = (0, 0)  # blocks, and steps at most, of an addition that is under way
-    chapters: list[Any] = field(default_factory=list)  # reports of draws that are no longer kept
-
-    @property
-    def n_blocks(self) -> int:
-        """Blocks that have been run, kept or not."""
-        return sum(chapter.n_draws for chapter in self.chapters) // (CHAINS * STEPS) + len(self.edge.blocks)
-
-    @property
-    def n_draws(self) -> int:
-        """Draws that have been made, kept or not."""
-        return sum(part.n_draws for part in self.chapters) + sum(block.rung.size for block in self.edge.blocks)
-
-    def look(self) -> None:
-        """The report of all draws so far."""
-        self.report = whole([*self.chapters, examine(self.edge.draws(self.tuning))])
-
-    def close_chapter(self) -> None:
-        """Of two chapters' worth of draws, keep the first one's report only (unless it says nothing yet)."""
-        blocks, size = self.edge.blocks, CHAPTER // (CHAINS * STEPS)
-        if len(blocks) < 2 * size or len(blocks) % size:
-            return
-        found = examine(self.edge.draws(self.tuning, blocks[:size]))
-        if np.isfinite(found.error):
-            self.chapters.append(found)
-            del blocks[:size]
-
-    def snapshot(self) -> Arm:
-        """As it stands now: lists that grow are copied, arrays are never changed."""
-        return replace(self, edge=self.edge.snapshot(), chapters=list(self.chapters))
 
 
 @dataclass
@@ -330,7 +285,8 @@ class Run:
     def _worth(self, arm: Arm) -> int:
         """Blocks that cost little beside the exploration that led to them: an error from many draws is smaller and better known."""
         edge = arm.edge
-        is_cheap = edge.is_traced or edge.pair.dimension > FEW  # beside the exploration of many parameters every draw is
+        # Beside the exploration of many parameters every draw is cheap.
+        is_cheap = edge.is_traced or edge.pair.dimension > FEW
         if arm.second is not None or not is_cheap or self._spares(edge.is_traced) or edge.kernel.needs_gradients:
             return 0
         each = STEPS * edge.cost_of_a_step(arm.tuning)

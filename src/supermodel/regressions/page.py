@@ -12,9 +12,9 @@ from supermodel.regressions import words
 from supermodel.report import regression_plots as plots
 from supermodel.report.html import rendered, section
 from supermodel.report.scales import DEFAULT
-from supermodel.report.text import WORDS
 from supermodel.results.fingerprint import versions
 from supermodel.verdict.next_steps import next_steps
+from supermodel.verdict.verdict import WORDS
 
 if TYPE_CHECKING:
     from supermodel.regressions.result import Regression

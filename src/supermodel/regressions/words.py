@@ -13,7 +13,8 @@ from supermodel.report.numbers import as_ratio, probability, shown, thousands
 from supermodel.report.scales import DEFAULT, Scale
 from supermodel.report.scales import scale as chosen_scale
 from supermodel.report.tables import UNUSABLE, Cells
-from supermodel.report.text import WIDTH, verdict
+from supermodel.report.text import WIDTH, verdict_lines
+from supermodel.verdict.verdict import WORDS
 
 if TYPE_CHECKING:
     from supermodel.regressions.result import Regression, Robustness
@@ -171,7 +172,7 @@ def text(result: Regression) -> str:
         blocks.append(_indented(inclusion_cells(result)))
     blocks.append(_indented(effect_cells(result)))
     blocks += [textwrap.fill(str(h), WIDTH, initial_indent="  ", subsequent_indent="    ") for h in result.hypotheses]
-    blocks.append(verdict(result))  # type: ignore[arg-type]
+    blocks.append(verdict_lines(result.verdict, WORDS[result.verdict.level], result.names))
     blocks.append("\n".join(textwrap.wrap(f"{result.method}. Priors: {result.priors}.", WIDTH)))
     return "\n\n".join(blocks)
 
@@ -183,7 +184,12 @@ def _indented(cells: Cells) -> str:
 def html(result: Regression) -> str:
     """What a notebook shows."""
     tables = [model_cells(result), *([inclusion_cells(result)] if len(result.names) > 2 else []), effect_cells(result)]
-    lines = [about(result), sentence(result), *map(str, result.hypotheses), verdict(result)]  # type: ignore[arg-type]
+    lines = [
+        about(result),
+        sentence(result),
+        *map(str, result.hypotheses),
+        verdict_lines(result.verdict, WORDS[result.verdict.level], result.names),
+    ]
     return "".join(f"<p>{escape(line)}</p>" for line in lines) + "".join(cells.html() for cells in tables)
 
 
@@ -194,10 +200,11 @@ def asdict(result: Regression) -> dict[str, Any]:
         return None if e is None else {"value": e.value, "error": e.error}
 
     share = result.probabilities
+    reasons = [{"code": code, "sentence": sentence} for code, sentence in result.verdict.reasons]
     return {
         "kind": result.kind, "formula": result.formula, "family": result.family, "rows": result.n_rows,
         "dropped": result.n_dropped, "always": list(result.always), "method": result.method, "priors": result.priors,
-        "verdict": {"level": result.verdict.level, "reasons": [dict(r._asdict()) for r in result.verdict.reasons]},
+        "verdict": {"level": result.verdict.level, "reasons": reasons},
         "null": result.null, "best": result.best,
         "models": {name: {"log_bayes_factor": pair(result.log_bayes_factor(name, result.null)),
                           "prior_probability": result.prior_odds[name], "probability": share[name]}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -31,7 +32,7 @@ from supermodel.report.style import (
     stamp,
     width_of,
 )
-from supermodel.report.tables import Tex
+from supermodel.report.tables import UNUSABLE, Tex, mark
 
 if TYPE_CHECKING:
     from supermodel.results.comparison import Comparison
@@ -51,9 +52,10 @@ def bayes_factors(result: Comparison, scale: Any = DEFAULT, *, ax: Axes) -> Axes
     words = chosen_scale(scale)
     best, others = result.best, [name for name in result.ranking if name != result.best]
     values = [result.log_bayes_factor(best, name) for name in others]
+    counted = [e for name, e in zip(others, values, strict=True) if not _is_refused(result, best, name)]
     last = words.thresholds[-1] if len(words.thresholds) > 1 else 5.0
-    far = max([last * 1.6] + [e.interval(2)[1] * 1.08 for e in values if e.value < 4 * last and np.isfinite(e.error)])
-    ax.set_xlim(-0.5 * last if any(e.interval(2)[0] < 0 for e in values) else 0.0, far)
+    far = max([last * 1.6] + [e.interval(2)[1] * 1.08 for e in counted if e.value < 4 * last and np.isfinite(e.error)])
+    ax.set_xlim(-0.5 * last if any(e.interval(2)[0] < 0 for e in counted) else 0.0, far)
     edges = [*words.thresholds, far]
     room = width_of(ax) * 72 * 0.62 / far  # points per unit of ln B, about
     crowded = any((edges[i + 1] - edges[i]) * room < 4.3 * len(word) + 4 for i, word in enumerate(words.words))
@@ -70,15 +72,29 @@ def bayes_factors(result: Comparison, scale: Any = DEFAULT, *, ax: Axes) -> Axes
     ax.spines["left"].set_visible(False)
     ax.set_xticks([round(t, 2) for t in words.thresholds])
     level = result.verdict.level
-    ax.set_xlabel(f"ln B   (bands: {words.name})" + ("" if level == "ok" else f"   verdict: {level.upper()}"))
-    stamp(ax, level if level == "fail" else "ok")
+    of = f" for {_named(result.excluded)}" if result.excluded else ""
+    ax.set_xlabel(f"ln B   (bands: {words.name})" + ("" if level == "ok" else f"   verdict: {level.upper()}{of}"))
+    stamp(ax, level if level == "fail" and not of else "ok")
     return ax
+
+
+def _named(names: Sequence[str]) -> str:
+    return ", ".join(shortened(name, 16) for name in names)
+
+
+def _is_refused(result: Comparison, first: str, second: str) -> bool:
+    """Whether this ln B failed while others stand: it is then not drawn."""
+    return bool(result.excluded) and result.verdict_between(first, second).level == "fail"
 
 
 def _row(ax: Axes, result: Comparison, best: str, name: str, e: Estimate, row: int, far: float) -> None:
     shade = colour(result.names, best)
     bound = result.bound(best, name)
-    is_limit = result.verdict.level == "limit"
+    is_limit = result.verdict_between(best, name).level == "limit"
+    if _is_refused(result, best, name):
+        looks: dict[str, Any] = {"ha": "center", "va": "center", "color": ALARM, "fontweight": "bold"}
+        ax.annotate("FAIL: not to be used", (0.5, row), xycoords=("axes fraction", "data"), **looks)
+        return
     if not np.isfinite(e.value) or (is_limit and not bound.is_known):
         ax.annotate("unknown", (0.5, row), xycoords=("axes fraction", "data"), ha="center", va="center", color=ALARM)
         return
@@ -88,7 +104,7 @@ def _row(ax: Axes, result: Comparison, best: str, name: str, e: Estimate, row: i
         ax.plot([x], [row], "|", ms=14, mew=2, color=shade)
         label(ax, f"> {bound.value:.1f} at {100 * bound.level:.0f}%", (x, row), (4, 8), color=INK)
         return
-    looks: dict[str, Any] = {"va": "center", "color": INK, "fontweight": "bold"}
+    looks = {"va": "center", "color": INK, "fontweight": "bold"}
     if e.value > far:
         arrow(ax, (far, row), (0.86 * far, row), shade)
         ax.annotate(shown(e), (0.85 * far, row), ha="right", **looks)
@@ -107,7 +123,8 @@ def matrix(result: Comparison, *, ax: Axes) -> Axes:
     m = result.matrix()
     k = len(m.names)
     # |ln B| beyond 5 is as strong as a colour needs to say; asinh keeps small ones apart.
-    known = np.where(np.isfinite(m.values), m.values, 0.0)
+    refused = np.isin(m.levels, list(UNUSABLE)) & bool(result.excluded)  # others stand: these are not drawn
+    known = np.where(np.isfinite(m.values) & ~refused, m.values, 0.0)
     tone = np.arcsinh(known) / np.arcsinh(15.0)
     diverging = LinearSegmentedColormap.from_list("favour", [PALETTE[1], "#e9e9ec", PALETTE[0]])
     ax.imshow(
@@ -120,6 +137,8 @@ def matrix(result: Comparison, *, ax: Axes) -> Axes:
     )
     for i, j in zip(*np.nonzero(~np.eye(k, dtype=bool)), strict=True):
         value, _, error = shown(Estimate(m.values[i, j], m.errors[i, j]), sign=True).partition(" ± ")
+        if refused[i, j]:
+            value, error = mark(m.levels[i, j]), ""
         ink = "white" if abs(tone[i, j]) > 0.62 else "#111111"
         looks: dict[str, Any] = {"ha": "center", "va": "center", "color": ink}
         ax.text(j, i - 0.1, value, fontweight="bold", fontsize=9 if k < 6 else 7, **looks)
@@ -131,8 +150,9 @@ def matrix(result: Comparison, *, ax: Axes) -> Axes:
     ax.tick_params(length=0)
     for spine in ax.spines.values():
         spine.set_visible(False)
-    ax.set_xlabel("ln B(row : column); blue favours the row")
-    stamp(ax, result.verdict.level)
+    of = f"   verdict: {result.verdict.level.upper()} for {_named(result.excluded)}" if result.excluded else ""
+    ax.set_xlabel(f"ln B(row : column); blue favours the row{of}")
+    stamp(ax, "ok" if of else result.verdict.level)
     return ax
 
 

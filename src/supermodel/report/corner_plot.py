@@ -20,7 +20,7 @@ from supermodel.report.labels import on_axis
 from supermodel.report.numbers import mean_and_sd
 from supermodel.report.posterior_plots import smoothed
 from supermodel.report.style import FAINT, INK, colour, plot, shortened, stamp
-from supermodel.report.tables import Tex, scalar_values, scalars, weighted_quantiles
+from supermodel.report.tables import Tex, level_of, scalar_values, scalars, weighted_quantiles
 
 if TYPE_CHECKING:
     from supermodel.results.comparison import Comparison
@@ -83,7 +83,7 @@ def corner(
     pairs = {(row, col): panel for (row, col), panel in panels.items() if row != col}
     _clouds(ax, pairs, columns, post.weights, shade)
     _frames(ax, panels, n, [result.name_of(p, i) for p, i in chosen])
-    stamp(ax, result.verdict.level)
+    stamp(ax, level_of(result, name))
     return ax
 
 

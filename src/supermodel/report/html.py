@@ -19,10 +19,18 @@ from supermodel.report.overview import telling_parameters
 from supermodel.report.prediction_plots import axis_of
 from supermodel.report.scales import DEFAULT
 from supermodel.report.svg import svg
-from supermodel.report.tables import Cells, dressed, matrix_cells, parameter_cells, prior_cells, ranking_cells, scalars
-from supermodel.report.text import parameters, provenance, told
+from supermodel.report.tables import (
+    UNUSABLE,
+    Cells,
+    dressed,
+    matrix_cells,
+    parameter_cells,
+    prior_cells,
+    ranking_cells,
+    scalars,
+)
+from supermodel.report.text import parameters, provenance, told, verdict_words
 from supermodel.verdict.next_steps import next_steps
-from supermodel.verdict.verdict import WORDS
 
 if TYPE_CHECKING:
     from supermodel.results.comparison import Comparison
@@ -68,7 +76,7 @@ def page(result: Comparison, title: str | None = None, scale: Any = DEFAULT) -> 
         meaning=meaning,
         odds=odds,
         level=result.verdict.level,
-        verdict=WORDS[result.verdict.level],
+        verdict=verdict_words(result),
         reasons=result.verdict.reasons,
         steps=next_steps(result.verdict, result.names),
         sections=sections(result, scale),
@@ -142,7 +150,7 @@ def sections(result: Comparison, scale: Any) -> list[Section]:
 
 def _prediction(result: Comparison) -> Section:
     """LOO beside the Bayes factor, where every model knows ln p of each datum."""
-    if len(result.names) < 2 or not result.verdict.is_reliable:
+    if len(result.names) < 2 or not result.weighed:
         return Section("Prediction of new data")
     try:
         cells = result.loo().cells()
@@ -181,7 +189,7 @@ def _sensitivity_plots(result: Comparison, scale: Any) -> Iterator[Wanted]:
     found = cache(result.sensitivity)  # the plot and its caption ask for the same
 
     def drawn(parameter: str, ax: Any) -> Any:
-        if not result.verdict.is_reliable:
+        if found(parameter).level in UNUSABLE:
             raise SupermodelError(sentence(parameter))
         return plots.sensitivity(found(parameter), scale, ax=ax)
 
@@ -247,9 +255,9 @@ def section(title: str, text: str, tables: list[Cells], wanted: Iterable[Wanted]
 def snippet(result: Comparison) -> str:
     """What a notebook shows of a result: headline, meaning, odds, ranking, parameters, verdict and provenance."""
     head, meaning, odds = told(result)
-    marginals = parameters(result)
+    marginals, judged = parameters(result), result.verdict.html(verdict_words(result))
     return dressed(
         head, "", *(f"<p>{escape(line)}</p>" for line in (meaning, odds) if line),
-        ranking_cells(result.table()).html(), "" if marginals is None else marginals.html(), result.verdict._repr_html_(),
+        ranking_cells(result.table()).html(), "" if marginals is None else marginals.html(), judged,
         f'<p class="made">{escape(provenance(result))}</p>',
     )  # fmt: skip

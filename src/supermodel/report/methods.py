@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from supermodel.report.numbers import shown, thousands
-from supermodel.report.text import odds_words
+from supermodel.report.text import joined, odds_words
 
 if TYPE_CHECKING:
     from supermodel.results.comparison import Comparison
@@ -55,11 +55,19 @@ def methods(result: Comparison) -> str:
         + (_of_edges(result) if result.chain is None else _of_chain(result))
     ]
     if not one:
-        parts.append(f"Model probabilities are for {odds_words(result)}.")
+        among = f", among {joined(result.weighed)}" if result.excluded else ""
+        parts.append(f"Model probabilities are for {odds_words(result)}{among}.")
         parts.append(f"The result is {result.interpret().headline} (natural logarithm; one standard error).")
     else:
         parts.append(f"The result is ln Z = {shown(result.log_evidence(result.best))}.")
-    parts.append(f"All checks of the run gave the verdict “{result.verdict.level}”.")
+    if result.excluded:
+        level = result.verdict_between(*result.pair()).level
+        parts.append(
+            f"The checks gave the verdict “{result.verdict.level}” for {joined(result.excluded)}, whose numbers are not used, and "
+            f"“{level}” for this one."
+        )
+    else:
+        parts.append(f"All checks of the run gave the verdict “{result.verdict.level}”.")
     return " ".join(parts)
 
 

@@ -12,6 +12,7 @@ from supermodel.errors import SupermodelError
 from supermodel.report import plots
 from supermodel.report.scales import DEFAULT, SCALES
 from supermodel.report.style import RC
+from supermodel.report.tables import UNUSABLE
 from supermodel.report.text import told
 
 if TYPE_CHECKING:
@@ -44,8 +45,8 @@ def wanted(result: Comparison, scale: Any) -> Iterator[Callable[..., Any]]:
     parameter = next(iter(telling_parameters(result)), None) if several else None
     yield partial(plots.answer, result, scale)
     yield partial(plots.predictions, result)
-    if parameter is not None and result.verdict.is_reliable:
-        yield lambda ax: plots.sensitivity(result.sensitivity(parameter), scale, ax=ax)
+    if parameter is not None:
+        yield partial(_usable_sensitivity, result, parameter, scale)
     if parameter is not None:
         index = next(iter(np.ndindex(*_shape(result, parameter))), ())
         yield partial(plots.averaged, result, parameter, index=index)
@@ -54,6 +55,13 @@ def wanted(result: Comparison, scale: Any) -> Iterator[Callable[..., Any]]:
         yield lambda ax: plots.drivers(result.drivers(), ax=ax)
     yield partial(plots.trace, result)
     yield partial(plots.crossings, result)
+
+
+def _usable_sensitivity(result: Comparison, parameter: str, scale: Any, ax: Any) -> Any:
+    found = result.sensitivity(parameter)
+    if found.level in UNUSABLE:
+        raise SupermodelError(found.sentence())
+    return plots.sensitivity(found, scale, ax=ax)
 
 
 def telling_parameters(result: Comparison) -> list[str]:

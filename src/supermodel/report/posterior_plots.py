@@ -107,13 +107,13 @@ def averaged(
     mean, sd = np.asarray(mix.mean)[index], np.asarray(mix.sd)[index]
     given = f" given that {what} exists" if mix.spikes and mix.is_conditional else ""
     headed(ax, f"Averaged over models (filled): {mean_and_sd(float(mean), float(sd))}{given}")
-    stamp(ax, result.verdict.level)
+    stamp(ax, result.verdict.level, result.excluded)
     return ax
 
 
 def stated(result: Comparison, share: float) -> str:
     """`P = 0.99`, `P > 0.9999`, or a dash where the verdict forbids to state a probability."""
-    return f"P {equals(share)}" if result.verdict.is_reliable else "P = –"
+    return f"P {equals(share)}" if result.weighed else "P = –"
 
 
 def _absent(ax: Axes, mix: Averaged, result: Comparison, on_right: bool) -> None:

@@ -60,7 +60,7 @@ def predictions(
             ax.set_ylim(low - 0.06 * (high - low), high + 0.06 * (high - low))
     ax.set_xlabel(axis)
     ax.set_ylabel("y")
-    stamp(ax, result.verdict.level)
+    stamp(ax, result.verdict.level, result.excluded)
     return ax
 
 

@@ -14,6 +14,7 @@ from supermodel.estimation.estimate import Estimate
 from supermodel.estimation.mbar import multistate
 from supermodel.report.numbers import counted, shown, thousands
 from supermodel.report.style import FAINT, INK, PAPER, colour, end_labels, label, plot, shortened, stamp
+from supermodel.report.tables import level_of
 
 if TYPE_CHECKING:
     from supermodel.results.comparison import Comparison
@@ -82,8 +83,15 @@ def alpha(result: Comparison, edge: int = 0, *, ax: Axes) -> Axes:
         else f"ln Z({shortened(record.first)})"
     )
     ax.set_title(f"{what} = {shown(ends)}")
-    stamp(ax, result.verdict.level)
+    stamp(ax, _level(result, record))
     return ax
+
+
+def _level(result: Comparison, record: EdgeRecord) -> str:
+    """Of the verdict on what an edge gives: ln B of its two models, or of one model what its posterior is shown with."""
+    if record.second in result.names:
+        return result.verdict_between(record.first, record.second).level
+    return level_of(result, record.first)
 
 
 def _widest_gap(weight: np.ndarray) -> float:
@@ -168,7 +176,7 @@ def trace(result: Comparison, first: str | None = None, second: str | None = Non
     ax.set_ylabel(what)
     ax.ticklabel_format(axis="y", useOffset=False)
     ax.set_title(f"{what} = {shown(final)}")
-    stamp(ax, result.verdict.level)
+    stamp(ax, (result.verdict_between(first, second) if second else result.verdict).level)
     return ax
 
 
@@ -224,5 +232,5 @@ def crossings(result: Comparison, edge: int = 0, *, ax: Axes) -> Axes:
         looks = {"color": shade, "va": "center", "fontsize": 8, "annotation_clip": False}
         label(ax, f"■ {shortened(name, 18)}", (right, 0.5 + y * chains), (5, 0), **looks)
     ax.set_title(f"{counted(report.get('crossings', float('nan')), 'crossing')} in {counted(chains, 'chain')}")
-    stamp(ax, result.verdict.level)
+    stamp(ax, result.verdict.level if result.chain is not None else _level(result, result.edges[edge]))
     return ax

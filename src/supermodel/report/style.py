@@ -78,8 +78,14 @@ def dashes(names: Sequence[str], name: str) -> Any:
     return DASHES[list(names).index(name) % len(DASHES)] if name in names else "-"
 
 
-def stamp(ax: Axes, level: str) -> None:
-    """Make a verdict that forbids or restricts use impossible to overlook; "ok" leaves no mark."""
+def stamp(ax: Axes, level: str, excluded: Sequence[str] = ()) -> None:
+    """Make a verdict that forbids or restricts use impossible to overlook; "ok" leaves no mark.
+
+    Where it is of some of the models only (`excluded`), the picture of the others is not covered.
+    """
+    if excluded:
+        _note(ax, f"{level.upper()} for {', '.join(shortened(name, 16) for name in excluded)}: see verdict", ALARM)
+        return
     if level == "fail":
         ax.text(
             0.5, 0.5, "FAIL: do not use", transform=ax.transAxes, ha="center", va="center", rotation=18, fontsize=22,
@@ -87,12 +93,16 @@ def stamp(ax: Axes, level: str) -> None:
         )  # fmt: skip
     elif level in ("limit", "caution"):
         words = {"limit": "LIMIT: bound only", "caution": "caution: see verdict"}[level]
-        title = ax.get_title(loc="left")
-        lift = 4 + 12 * len(title.splitlines())  # above a title, which may be as long as the picture is wide
-        label(
-            ax, words, (1.0, 1.0), (-2, lift), xycoords="axes fraction", ha="right", va="bottom", fontsize=8,
-            fontweight="bold", color=WARN, zorder=50, annotation_clip=False,
-        )  # fmt: skip
+        _note(ax, words, WARN)
+
+
+def _note(ax: Axes, words: str, shade: str) -> None:
+    title = ax.get_title(loc="left")
+    lift = 4 + 12 * len(title.splitlines())  # above a title, which may be as long as the picture is wide
+    label(
+        ax, words, (1.0, 1.0), (-2, lift), xycoords="axes fraction", ha="right", va="bottom", fontsize=8,
+        fontweight="bold", color=shade, zorder=50, annotation_clip=False,
+    )  # fmt: skip
 
 
 def label(ax: Axes, text: str, at: tuple[Any, Any], shift: tuple[float, float] = (0, 0), **looks: Any) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -14,6 +14,7 @@ from markupsafe import escape
 from supermodel.errors import SupermodelError, suggestion
 from supermodel.estimation.estimate import Estimate
 from supermodel.report.numbers import mean_and_sd, number, probability, shown
+from supermodel.verdict.verdict import LEVELS
 
 if TYPE_CHECKING:
     from supermodel.results.comparison import Comparison
@@ -21,6 +22,8 @@ if TYPE_CHECKING:
     from supermodel.results.ranking import Matrix, Ranking
 
 UNUSABLE = {"fail": "Verdict FAIL: do not use these numbers.", "limit": "Verdict LIMIT: bounds only."}
+
+RESTS = {"fail": "do not use what rests on it", "limit": "only a bound is known of what rests on it"}  # of one model
 
 _LATEX = {
     "\\": r"\textbackslash{}", "&": r"\&", "%": r"\%", "$": r"\$", "#": r"\#", "_": r"\_", "{": r"\{", "}": r"\}",
@@ -30,6 +33,30 @@ _LATEX = {
     "σ": r"$\sigma$",
     "–": "--", "·": r"$\cdot$", "≥": r"$\geq$", "≤": r"$\leq$", "—": "---",
 }  # fmt: skip
+
+
+def level_of(result: Comparison, name: str) -> str:
+    """How a model's posterior is shown: by its own verdict, or that of the whole if it is milder (where only its ln Z fails)."""
+    return min(result.verdict_of(name).level, result.verdict.level, key=LEVELS.index)
+
+
+def mark(level: str) -> str:
+    """A level beside a number; those that forbid its use are loud."""
+    return level.upper() if level in UNUSABLE else level
+
+
+def heading(result: Comparison, name: str) -> str:
+    """A model's name above or beside its posterior, with its level where others can be used and it cannot."""
+    level = level_of(result, name)
+    return f"{name} ({mark(level)})" if result.excluded and level in UNUSABLE else name
+
+
+def unusable(level: str, levels: Mapping[str, str] | None = None) -> list[str]:
+    """Notes of what is not to be used: all, or with `levels` of each model, those that failed."""
+    if not levels:
+        return [UNUSABLE[level]] if level in UNUSABLE else []
+    found = {each: [name for name, own in levels.items() if own == each] for each in UNUSABLE}
+    return [f"Verdict {each.upper()} for {', '.join(names)}: {RESTS[each]}." for each, names in found.items() if names]
 
 
 def latex_escape(text: str) -> str:
@@ -208,7 +235,7 @@ class Cells:
 
 def ranking_cells(ranking: Ranking) -> Cells:
     """The ranking; columns that nobody filled are left out."""
-    trusted = ranking.level in ("ok", "caution")
+    trusted = ranking.level not in UNUSABLE or bool(ranking.excluded)
     columns: list[tuple[str, list[str]]] = [("model", [row.model for row in ranking])]
     if any(row.log_evidence is not None for row in ranking):
         columns.append(("ln Z", [shown(row.log_evidence) if row.log_evidence is not None else "–" for row in ranking]))
@@ -219,6 +246,10 @@ def ranking_cells(ranking: Ranking) -> Cells:
                 [_against(row.log_bayes_factor, row.model == ranking.reference) for row in ranking],
             )
         )
+        against = [row.level for row in ranking if row.model != ranking.reference]
+        if len(set(against)) > 1:
+            marks = ["–" if row.model == ranking.reference else mark(row.level) for row in ranking]
+            columns.append(("verdict", marks))
         columns.append(("P(model|data)", [probability(row.probability) if trusted else "–" for row in ranking]))
     columns += [
         ("params", [str(row.n_parameters) for row in ranking]),
@@ -230,6 +261,8 @@ def ranking_cells(ranking: Ranking) -> Cells:
     ]
     kept = [(name, cells) for i, (name, cells) in enumerate(columns) if i == 0 or set(cells) != {"–"}]
     note = UNUSABLE.get(ranking.level, "")
+    if ranking.excluded:
+        note = f"P(model|data) is among the models that could be weighed; not weighed: {', '.join(ranking.excluded)}."
     return Cells(tuple(n for n, _ in kept), tuple(zip(*(c for _, c in kept), strict=True)), note=note)
 
 
@@ -242,11 +275,13 @@ def _against(estimate: Estimate, is_reference: bool) -> str:
 
 
 def matrix_cells(matrix: Matrix) -> Cells:
-    """ln B of the row's model over the column's."""
-    rows = []
+    """ln B of the row's model over the column's, each with its own level where they differ."""
+    rows, n = [], len(matrix.names)
+    differ = len(set(matrix.levels[~np.eye(n, dtype=bool)])) > 1
     for i, name in enumerate(matrix.names):
-        cells = [_against(Estimate(matrix.values[i, j], matrix.errors[i, j]), i == j) for j in range(len(matrix.names))]
-        rows.append((name, *cells))
+        cells = [_against(Estimate(matrix.values[i, j], matrix.errors[i, j]), i == j) for j in range(n)]
+        marks = [f" {mark(level)}" if differ and level != "ok" else "" for level in matrix.levels[i]]
+        rows.append((name, *(cell + each for cell, each in zip(cells, marks, strict=True))))
     return Cells(("ln B(row : column)", *matrix.names), tuple(rows))
 
 
@@ -276,7 +311,8 @@ def parameter_cells(result: Comparison, most: int = 40) -> Cells:
             cells.append(mean_and_sd(float(posterior.mean(parameter)[index]), float(posterior.sd(parameter)[index])))
         rows.append((result.name_of(parameter, index), *cells))
     note = f"{len(labels) - most} more: result.summary() has all." if len(labels) > most else ""
-    return Cells(("parameter (mean ± sd)", *result.names), tuple(rows), note=note)
+    heads = (heading(result, name) for name in result.names)
+    return Cells(("parameter (mean ± sd)", *heads), tuple(rows), note=note)
 
 
 def scalars(posterior: ModelPosterior) -> list[tuple[str, tuple[int, ...]]]:

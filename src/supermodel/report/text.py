@@ -3,19 +3,21 @@
 from __future__ import annotations
 
 import textwrap
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from supermodel.report.numbers import as_ratio, duration, equals, mean_and_sd, shown, thousands
 from supermodel.report.scales import DEFAULT
-from supermodel.report.tables import Cells, all_scalars, scalar_values, weighted_quantiles
+from supermodel.report.tables import RESTS, Cells, all_scalars, heading, scalar_values, weighted_quantiles
 from supermodel.verdict.next_steps import next_steps
 from supermodel.verdict.verdict import WORDS
 
 if TYPE_CHECKING:
     from supermodel.results.comparison import Comparison
     from supermodel.results.posterior import ModelPosterior
+    from supermodel.verdict.verdict import Verdict
 
 WIDTH = 100
 MOST_PARAMETERS = 12
@@ -35,9 +37,10 @@ def text(result: Comparison) -> str:
 def headline(result: Comparison, scale: Any = DEFAULT) -> str:
     """The number with both names, and what it means."""
     number, meaning, odds = told(result, scale)
-    mark = "" if result.verdict.level == "ok" else f"   [{result.verdict.level.upper()}]"
-    words = textwrap.wrap(meaning, WIDTH - 2, initial_indent="  ", subsequent_indent="  ")
-    return "\n".join([number + mark, *words, *([f"  {odds}"] if odds else [])])
+    level = result.verdict_between(*result.pair()).level if result.excluded else result.verdict.level
+    mark = "" if level == "ok" else f"   [{level.upper()}]"
+    words = [textwrap.wrap(said, WIDTH - 2, initial_indent="  ", subsequent_indent="  ") for said in (meaning, odds)]
+    return "\n".join([number + mark, *words[0], *words[1]])
 
 
 def told(result: Comparison, scale: Any = DEFAULT) -> tuple[str, str, str]:
@@ -45,16 +48,25 @@ def told(result: Comparison, scale: Any = DEFAULT) -> tuple[str, str, str]:
     if len(result.names) == 1:
         return f"ln Z({result.best}) = {shown(result.log_evidence(result.best))}", "", ""
     said = result.interpret(scale=scale)
-    odds = odds_sentence(result, said.first, said.second) if result.verdict.is_reliable else ""
+    odds = odds_sentence(result, said.first, said.second) if result.weighed else ""
     return said.headline, said.meaning, odds
 
 
 def odds_sentence(result: Comparison, first: str, second: str) -> str:
     """`B = 152; P(free | data) = 0.9935 at equal prior odds`."""
     estimate = result.log_bayes_factor(first, second)
-    best = max(result.probabilities, key=lambda name: result.probabilities[name])
+    best = max(result.weighed or result.names, key=lambda name: result.probabilities[name])
     share = equals(result.probabilities[best])
-    return f"B = {as_ratio(estimate.value)}, P({best} | data) {share} at {odds_words(result)}"
+    among = (
+        f", among {joined(result.weighed)} ({joined(result.excluded)} could not be weighed)" if result.excluded else ""
+    )
+    return f"B = {as_ratio(estimate.value)}, P({best} | data) {share} at {odds_words(result)}{among}"
+
+
+def joined(names: Sequence[str]) -> str:
+    """`a, b and c`."""
+    *some, last = names
+    return f"{', '.join(some)} and {last}" if some else last
 
 
 def odds_words(result: Comparison) -> str:
@@ -67,10 +79,24 @@ def odds_words(result: Comparison) -> str:
 
 def verdict(result: Comparison) -> str:
     """The verdict and each reason on lines of its own."""
-    lines = [f"Verdict {WORDS[result.verdict.level]}"]
-    for code, sentence in result.verdict.reasons:
+    return verdict_lines(result.verdict, verdict_words(result), result.names)
+
+
+def verdict_words(result: Comparison) -> str:
+    """What the level means; where it is not of all models, of which it is, and what still stands."""
+    level = result.verdict.level
+    if not result.excluded:
+        return WORDS[level]
+    kept = f"ln B and probabilities of {joined(result.weighed)} stand"
+    return f"{level.upper()} for {joined(result.excluded)}: {RESTS[level]}; {kept}"
+
+
+def verdict_lines(found: Verdict, words: str, names: Sequence[str]) -> str:
+    """The verdict on these models in these words, each reason on lines of its own, and after a fail what to do next."""
+    lines = textwrap.wrap(f"Verdict {words}", WIDTH, subsequent_indent="  ")
+    for code, sentence in found.reasons:
         lines += textwrap.wrap(f"{code}: {sentence}", WIDTH, initial_indent="  · ", subsequent_indent="    ")
-    steps = next_steps(result.verdict, result.names)
+    steps = next_steps(found, names)
     lines += ["  What to do next, in this order:"] if steps else []
     for i, step in enumerate(steps, 1):
         lines += textwrap.wrap(step, WIDTH, initial_indent=f"  {i}. ", subsequent_indent="     ")
@@ -116,7 +142,9 @@ def parameters(result: Comparison) -> Cells | None:
             numbers = mean_and_sd(float(posterior.mean(parameter)[index]), float(posterior.sd(parameter)[index]))
             own = "" if parameter in posterior.parameters else "deterministic"
             prior = getattr(result.priors.get(name, {}).get(parameter), "description", own)
-            rows.append((result.name_of(parameter, index), name, numbers, *marginal(posterior, values), prior))
+            rows.append(
+                (result.name_of(parameter, index), heading(result, name), numbers, *marginal(posterior, values), prior)
+            )
     if not rows:
         return None
     more = (

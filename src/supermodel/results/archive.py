@@ -74,6 +74,7 @@ def save(result: Comparison, path: str | os.PathLike[str]) -> None:
         "absolute": result.evidences.absolute,
         "details": plain(result.evidences.details),
         "verdict": [result.verdict.level, [list(reason) for reason in result.verdict.reasons]],
+        "scopes": [[reason.level, list(reason.models), list(reason.behind)] for reason in result.verdict.reasons],
         "evaluations": plain(result.evaluations),
         "seed": int(result.seed),
         "prior_odds": plain(result.prior_odds),
@@ -116,7 +117,7 @@ def _comparison(groups: Mapping[str, Any], attrs: Mapping[str, Any], models: Map
     )
     return Comparison(
         evidences=Evidences(names, table["log_evidence"], table["covariance"], attrs["absolute"], attrs["details"]),
-        verdict=Verdict(attrs["verdict"][0], tuple(Reason(*reason) for reason in attrs["verdict"][1])),
+        verdict=_verdict(*attrs["verdict"], attrs.get("scopes")),
         evaluations=attrs["evaluations"],
         posteriors={n: _posterior(n, attrs, k, groups[f"posterior_{k}"], edges) for k, n in enumerate(names)},
         edges=edges,
@@ -139,6 +140,13 @@ def _comparison(groups: Mapping[str, Any], attrs: Mapping[str, Any], models: Map
         labels=attrs.get("labels", {}),
         units=attrs.get("units", {}),
     )
+
+
+def _verdict(level: str, reasons: list, scopes: list | None) -> Verdict:
+    """A file without `scopes`, of an earlier version, does not say what its findings are of: they are of everything."""
+    known = scopes if scopes is not None else [["", [], []]] * len(reasons)
+    told = zip(reasons, known, strict=True)
+    return Verdict(level, tuple(Reason(*words, own, tuple(a), tuple(b)) for words, (own, a, b) in told))
 
 
 def _chain(names: tuple[str, ...], groups: Mapping[str, Any], row: list | None) -> ChainRecord | None:

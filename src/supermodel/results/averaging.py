@@ -1,7 +1,7 @@
 r"""Averages over models: $p(\theta \mid D) = \sum_k P(M_k \mid D)\, p(\theta \mid D, M_k)$, and predictions likewise.
 
 A model that does not have the parameter holds it fixed: it contributes a spike of its probability. A model of
-probability 0 contributes nothing, whatever its draws are like.
+probability 0 contributes nothing, whatever its draws are like, and neither does one that could not be weighed.
 """
 
 from __future__ import annotations
@@ -41,6 +41,7 @@ class Averaged:
     mean_error: np.ndarray
     sd: np.ndarray
     is_conditional: bool  # whether the moments are those given that the parameter exists
+    excluded: tuple[str, ...] = ()  # models that could not be weighed: their draws have no weight here
 
     @property
     def spike_probability(self) -> float:
@@ -62,7 +63,8 @@ class Averaged:
         moments = str(Estimate(float(self.mean), float(self.mean_error))) if np.ndim(self.mean) == 0 else str(self.mean)
         given = " given that it exists" if self.is_conditional and self.spikes else ""
         spike = f"; P({self.parameter} fixed) = {self.spike_probability:.4g}" if self.spikes else ""
-        return f"{self.parameter}: mean {moments}, sd {np.array2string(np.asarray(self.sd), precision=4)}{given}{spike}"
+        among = f"; not weighed: {', '.join(self.excluded)}" if self.excluded else ""
+        return f"{self.parameter}: mean {moments}, sd {np.array2string(np.asarray(self.sd), precision=4)}{given}{spike}{among}"
 
     __repr__ = __str__
 
@@ -75,6 +77,7 @@ def averaged(
 ) -> Averaged:
     """See `Comparison.averaged`."""
     p = result.probabilities_for(prior_odds or result.prior_odds)
+    share = {n: 0.0 if n in result.excluded else q for n, q in p.items()}
     owners = [n for n in result.names if has(result.posteriors[n], parameter)]
     if not owners:
         known = sorted({q for post in result.posteriors.values() for q in post.parameters})
@@ -83,9 +86,9 @@ def averaged(
     if len(shapes) > 1:
         raise SupermodelError(f"{parameter!r} has different shapes in different models, {shapes}: no average exists.")
     others = [n for n in result.names if n not in owners]
-    spikes = {n: _fixed_value(n, fixed, others) for n in others}
+    spikes = {n: _fixed_value(n, fixed, others) for n in others if n not in result.excluded}
     conditional = any(v is None for v in spikes.values())
-    sharing = {n: p[n] for n in owners} | ({} if conditional else {n: p[n] for n in others})
+    sharing = {n: share[n] for n in owners} | ({} if conditional else {n: share[n] for n in spikes})
     total = sum(sharing.values())
     moments = {n: _moments(result.posteriors[n], parameter) for n in owners}
     moments |= {
@@ -100,13 +103,13 @@ def averaged(
     mean = sum((w * moments[n][0] for n, w in used.items()), np.zeros(shape)) if used else nan
     second = sum((w * (moments[n][1] ** 2 + (moments[n][0] - mean) ** 2) for n, w in used.items()), np.zeros(shape))
     error = _mean_error(result, used, moments, mean) if used else nan
-    weights = [p[n] * result.posteriors[n].weights for n in owners]
+    weights = [share[n] * result.posteriors[n].weights for n in owners]
     return Averaged(
         parameter,
         np.concatenate([result.posteriors[n].draws(parameter) for n in owners]),
         np.concatenate(weights),
         np.repeat(owners, [len(w) for w in weights]),
-        p, spikes, mean, error, np.sqrt(second) if used else nan, conditional,
+        p, spikes, mean, error, np.sqrt(second) if used else nan, conditional, result.excluded,
     )  # fmt: skip
 
 
@@ -147,7 +150,7 @@ def _mean_error(result: Comparison, used: dict[str, float], moments: dict, mean:
 class ModelPrediction:
     """One model's predictions: the mean and the quantiles at `LEVELS`."""
 
-    probability: float
+    probability: float  # NaN where the model could not be weighed
     mean: np.ndarray  # (m,)
     quantiles: np.ndarray  # (5, m)
 
@@ -177,7 +180,8 @@ def predictions(
         drawn[name] = predictions_at(result.models[name], values, data, n)
     size = max(values.shape[1] for values in drawn.values())
     drawn = {name: np.broadcast_to(values, (n, size)) for name, values in drawn.items()}  # one number for all data
-    weights = np.concatenate([np.full(n, p[name] / n) for name in result.names])
+    share = {name: 0.0 if name in result.excluded else q for name, q in p.items()}
+    weights = np.concatenate([np.full(n, share[name] / n) for name in result.names])
     stacked = np.concatenate([drawn[name] for name in result.names])
     seen = weights > 0  # a model without weight may predict NaN for all we care
     models = {k: ModelPrediction(p[k], v.mean(axis=0), np.quantile(v, LEVELS, axis=0)) for k, v in drawn.items()}

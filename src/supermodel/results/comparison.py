@@ -28,6 +28,7 @@ from supermodel.results.prediction import LeaveOneOut, leave_one_out
 from supermodel.results.ranking import Matrix, Ranking, matrix_of, rank
 from supermodel.results.record import ChainRecord, EdgeRecord
 from supermodel.results.rescaling import edges as ends_of
+from supermodel.results.scope import by_evidence, weighed
 from supermodel.results.sensitivity import Sensitivity, sensitivity
 from supermodel.results.storage import write_atomically
 from supermodel.results.words import Bound, Interpretation, bound_of, default_pair, interpret
@@ -42,7 +43,7 @@ SCHEMA = 1  # of what `asdict`, `to_json` and `save` write; raised whenever a na
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Comparison:
-    """Bayes factors with errors and a verdict. Natural logarithms; models by name."""
+    """Bayes factors with errors and a verdict: on the whole, on a pair, on a model. Natural logarithms; models by name."""
 
     evidences: Evidences
     verdict: Verdict
@@ -82,17 +83,45 @@ class Comparison:
             data = fingerprint_of_data(self.data, (self.models or {}).values())
             object.__setattr__(self, "fingerprints", {"data": data, "priors": fingerprint(self.priors)})
 
+    # -- what can be used -----------------------------------------------------------------------------------------
+
+    def verdict_between(self, first: str, second: str) -> Verdict:
+        """The verdict on ln B of two models alone: a finding counts if this number rests on it.
+
+        A finding on a model's exploration is of all pairs with that model, one on an edge of those whose way runs through
+        it. A chain on (alpha, theta) is judged as a whole.
+        """
+        for name in (first, second):
+            self.evidences.index(name)
+        return self.verdict if self.chain is not None else self.verdict.between(first, second)
+
+    def verdict_of(self, name: str) -> Verdict:
+        """The verdict on ln Z and the posterior of one model alone; `verdict` of several models is on their ln B."""
+        self.evidences.index(name)
+        return self.verdict if self.chain is not None or len(self.names) == 1 else self.verdict.of(name)
+
+    @cached_property
+    def weighed(self) -> tuple[str, ...]:
+        """The models that could be weighed against each other: all, unless checks failed; () where no two could."""
+        return weighed(self)
+
+    @property
+    def excluded(self) -> tuple[str, ...]:
+        """The models that could not be weighed against those that could; where none could, nothing is left to exclude from."""
+        return tuple(name for name in self.names if name not in self.weighed) if self.weighed else ()
+
     # -- the numbers ----------------------------------------------------------------------------------------------
 
     @property
     def names(self) -> tuple[str, ...]:
         return self.evidences.names
 
-    @property
+    @cached_property
     def ranking(self) -> tuple[str, ...]:
-        """The names of the models, largest evidence first; one whose evidence is unknown comes last."""
-        values = np.where(np.isnan(self.evidences.values), -np.inf, self.evidences.values)
-        return tuple(self.names[k] for k in np.argsort(-values, kind="stable"))
+        """The names of the models, largest evidence first; those come last that are unknown or could not be weighed."""
+        return tuple(
+            sorted(by_evidence(self), key=lambda name: name in self.excluded)
+        )  # sorted keeps the order of equals
 
     @property
     def best(self) -> str:
@@ -117,16 +146,16 @@ class Comparison:
 
     @cached_property
     def probabilities(self) -> dict[str, float]:
-        """Posterior probabilities of the models at `prior_odds`."""
+        """Posterior probabilities of the models at `prior_odds`, among those that could be weighed; NaN for `excluded` ones."""
         return self.probabilities_for(self.prior_odds)
 
     def probabilities_for(self, prior_odds: Mapping[str, float]) -> dict[str, float]:
         """Posterior probabilities of the models for other prior odds."""
-        return probabilities(self.evidences, prior_odds)
+        return probabilities(self.evidences, prior_odds, self.excluded)
 
     def probability_errors(self, prior_odds: Mapping[str, float] | None = None) -> dict[str, float]:
         """Standard errors of the probabilities."""
-        return probability_errors(self.evidences, prior_odds or self.prior_odds)
+        return probability_errors(self.evidences, prior_odds or self.prior_odds, self.excluded)
 
     def matrix(self) -> Matrix:
         """ln B of every model (row) against every other (column), best first, each with its joint error."""
@@ -250,7 +279,8 @@ class Comparison:
         from supermodel.results.summary import summary
 
         posteriors = {name: self.posteriors[name] for name in self.ranking}
-        return summary(posteriors, self.priors, self.verdict.level, self.name_of)
+        levels = {name: self.verdict_of(name).level for name in self.ranking}
+        return summary(posteriors, self.priors, self.verdict.level, self.name_of, self.excluded and levels)
 
     def plot(self, scale: Any = DEFAULT) -> np.ndarray:
         """Four pictures in one figure: ln B, data with fits, ln B against a prior, posteriors; returns the (2, 2) Axes.
@@ -301,7 +331,8 @@ class Comparison:
     def to_dataframe(self, model: str | None = None, equal_weights: bool = True) -> Any:
         """Draws as a pandas table: of one model, or of all with a column `model`; those of one model weigh the same.
 
-        The column `weight` adds up to the probability of the model (of one alone to 1). With `equal_weights=False` there is
+        The column `weight` adds up to the probability of the model (of one alone to 1; to 0 for one that could not be
+        weighed). With `equal_weights=False` there is
         every draw of the run, with the weight that it has.
         """
         return export.to_dataframe(self, model, equal_weights)

@@ -73,7 +73,7 @@ class Drivers:
     leave_out_error: np.ndarray
     pareto_k: np.ndarray  # (n,): the worse of the two models
     log_bayes_factor: Estimate
-    level: str  # of the run's verdict
+    level: str  # of the verdict on this pair
 
     @property
     def is_heavy(self) -> np.ndarray:
@@ -130,7 +130,8 @@ def drivers(
         position = np.asarray(result.data["x"], float)
     return Drivers(
         first, second, labels, position, a[0] - b[0], np.hypot(a[1], b[1]), a[2] - b[2], np.hypot(a[3], b[3]),
-        np.maximum(a[4], b[4]), result.log_bayes_factor(first, second), result.verdict.level,
+        np.maximum(a[4], b[4]), result.log_bayes_factor(first, second),
+        result.verdict_between(first, second).level,
     )  # fmt: skip
 
 

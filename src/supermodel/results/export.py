@@ -11,7 +11,7 @@ import numpy as np
 
 from supermodel.errors import SupermodelError
 from supermodel.estimation.estimate import Estimate
-from supermodel.report.tables import all_scalars, scalar_label, scalar_values
+from supermodel.report.tables import all_scalars, level_of, scalar_label, scalar_values
 from supermodel.results.prediction import log_densities
 
 PRIOR_DRAWS = 1000  # in the group `prior` of ArviZ
@@ -61,10 +61,22 @@ def asdict(result: Comparison) -> dict[str, Any]:
         "ranking": list(result.ranking),
         "verdict": {
             "level": result.verdict.level,
-            "reasons": [{"code": c, "sentence": s} for c, s in result.verdict.reasons],
+            "reasons": [
+                {
+                    "code": r.code,
+                    "sentence": r.sentence,
+                    "level": r.level or result.verdict.level,
+                    "models": list(r.models),
+                }
+                for r in result.verdict.reasons
+            ],
+            "models": {name: result.verdict_of(name).level for name in result.names},
+            "weighed": list(result.weighed),
         },
         "log_bayes_factors": [
-            {"first": a, "second": b, "base": "e", **plain(result.log_bayes_factor(a, b))} for a, b in pairs
+            {"first": a, "second": b, "base": "e", **plain(result.log_bayes_factor(a, b))}
+            | {"verdict": result.verdict_between(a, b).level}
+            for a, b in pairs
         ],
         "log_evidences": {n: plain(result.log_evidence(n)) for n in result.names}
         if result.evidences.absolute
@@ -105,7 +117,7 @@ def to_dataframe(result: Comparison, model: str | None = None, equal_weights: bo
         return result.posterior(model).to_dataframe(equal_weights)
     frames = {name: result.posterior(name).to_dataframe(equal_weights) for name in result.names}
     for name, frame in frames.items():
-        frame["weight"] *= result.probabilities[name]
+        frame["weight"] *= 0.0 if name in result.excluded else result.probabilities[name]
     return pd.concat(frames, names=["model", "draw"]).reset_index("model")
 
 
@@ -128,7 +140,12 @@ def to_arviz(result: Comparison, model: str | None = None) -> Any:
     observed = getattr(own, "observed", None)
     pointwise = log_densities(result, posterior) if getattr(own, "knows_each_datum", False) else None
     data = _observed(result.data) if observed is None else observed.data
-    attrs = {"model": posterior.name, "verdict": result.verdict.level, "seed": result.seed, "schema": result.schema}
+    attrs = {
+        "model": posterior.name,
+        "verdict": level_of(result, posterior.name),
+        "seed": result.seed,
+        "schema": result.schema,
+    }
     idata = az.from_dict(
         posterior=stack,
         sample_stats={

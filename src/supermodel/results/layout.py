@@ -72,6 +72,7 @@ LATER: dict[str, Check] = {  # which the first files do not have
     "records": _each(_whole),
     "chain": _or_none(_row(_is(bool), _table(_number))),
     "formulas": _table(_any_table),
+    "scopes": _each(_row(lambda level: level in ("", *LEVELS), _each(_text), _each(_text))),
     "labels": _table(_text),
     "units": _table(_text),
 }
@@ -95,6 +96,10 @@ def check_comparison(groups: Mapping[str, Mapping[str, np.ndarray]], attrs: Mapp
     _check_known(attrs, LATER)
     _check_known(attrs["settings"], SETTINGS)
     names, edges = attrs["names"], attrs["edges"]
+    scopes = attrs.get("scopes", attrs["verdict"][1])
+    expect(len(scopes) == len(attrs["verdict"][1]), "the findings and what they are of do not fit")
+    known = {name for _, *named in attrs.get("scopes", ()) for some in named for name in some}
+    expect(known <= set(names), "a finding on a model that is not there")
     expect(names and len(set(names)) == len(names) == len(attrs["parameters"]), "names and parameters do not fit")
     expect(set(attrs["priors"]) <= set(names), "names and priors do not fit")
     checked_odds(attrs["prior_odds"], tuple(names))

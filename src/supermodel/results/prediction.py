@@ -35,7 +35,7 @@ WHAT = (
 class LeaveOneOut:
     """`elpd` of every model, best first, its difference to the best, and the Pareto k that says whether to trust it."""
 
-    names: tuple[str, ...]  # best first
+    names: tuple[str, ...]  # best first, of those that could be weighed if not all could
     pointwise: dict[str, np.ndarray]  # {model: (n,)}
     pareto_k: dict[str, np.ndarray]  # {model: (n,)}; above 0.7 the posterior leans too heavily on a datum
     total: dict[
@@ -92,7 +92,7 @@ def leave_one_out(result: Comparison) -> LeaveOneOut:
     counts = {len(values) for values in pointwise.values()}
     if len(counts) > 1:
         raise DataError(f"the models have different numbers of data, {sorted(counts)}: LOO cannot compare them.")
-    names = sorted(result.names, key=lambda name: -pointwise[name].sum())
+    names = sorted(result.weighed or result.names, key=lambda name: -pointwise[name].sum())
     return LeaveOneOut(tuple(names), pointwise, shapes, total)
 
 

@@ -22,15 +22,18 @@ class Matrix(NamedTuple):
     names: tuple[str, ...]
     values: np.ndarray  # (K, K)
     errors: np.ndarray  # (K, K)
+    levels: np.ndarray  # (K, K): of the verdict on each pair
 
 
 def matrix_of(result: Comparison) -> Matrix:
     """See `Comparison.matrix`."""
     names = result.ranking
     pairs = [[result.log_bayes_factor(a, b) for b in names] for a in names]
+    levels = [["ok" if a == b else result.verdict_between(a, b).level for b in names] for a in names]
     return Matrix(
-        names, np.array([[e.value for e in row] for row in pairs]), np.array([[e.error for e in row] for row in pairs])
-    )
+        names, np.array([[e.value for e in row] for row in pairs]), np.array([[e.error for e in row] for row in pairs]),
+        np.array(levels),
+    )  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -50,6 +53,7 @@ class Row:
     rhat: float  # of the worst parameter
     crossings: float  # the fewest of the edges that touch the model; below, the worst of them
     disagreement: float  # of the two estimators, in errors
+    level: str = "ok"  # of the verdict on ln B against the reference; of the reference itself, on its ln Z
 
 
 @dataclass(frozen=True)
@@ -59,7 +63,8 @@ class Ranking:
     rows: tuple[Row, ...]
     reference: str
     prior_odds: dict[str, float]
-    level: str  # of the verdict
+    level: str  # of the verdict on the whole
+    excluded: tuple[str, ...] = ()  # models that could not be weighed: probabilities are those among the others
 
     def __iter__(self):
         return iter(self.rows)
@@ -125,9 +130,10 @@ def rank(result: Comparison, reference: str | None, prior_odds: Mapping[str, flo
                 posterior.worst_rhat if posterior is not None else math.nan,
                 min((r.get("crossings", math.nan) for r in reports), default=math.nan),
                 max((_disagreement(r) for r in reports), default=math.nan),
+                (result.verdict_of(name) if name == against else result.verdict_between(name, against)).level,
             )
         )  # fmt: skip
-    return Ranking(tuple(rows), against, odds, result.verdict.level)
+    return Ranking(tuple(rows), against, odds, result.verdict.level, result.excluded)
 
 
 def _disagreement(report: Mapping[str, float]) -> float:

@@ -60,7 +60,7 @@ class Sensitivity:
     effective_size: np.ndarray  # (n,)
     is_cut_off: np.ndarray  # (n,): the posterior leans on an edge that moves outwards
     original: Estimate  # with the priors of the run
-    level: str  # of the run's verdict
+    level: str  # of the verdict on this pair
     label: Tex | None = None  # of the parameter, for the axis
 
     @property
@@ -111,7 +111,8 @@ class Sensitivity:
     def sentence(self) -> str:
         """The finding in words."""
         if self.level not in ("ok", "caution"):
-            return f"The verdict on the run is {self.level!r}, so nothing can be said of its sensitivity to priors."
+            who = f"ln B({self.first} : {self.second})"
+            return f"The verdict on {who} is {self.level!r}, so nothing can be said of its sensitivity to priors."
         who = self.first if self.original.value >= 0 else self.second
         if self.kind == "replace":
             inside = [f"{label}: {shown(self.estimate(i))}" for i, label in enumerate(self.labels)]
@@ -190,7 +191,7 @@ def sensitivity(
     values, errors, k, left = (np.array(column) for column in columns)
     return Sensitivity(
         parameter, kind, grid, labels, first, second, changed, values, errors, k, left, cut,
-        result.log_bayes_factor(first, second), result.verdict.level, result.name_of(parameter),
+        result.log_bayes_factor(first, second), result.verdict_between(first, second).level, result.name_of(parameter),
     )  # fmt: skip
 
 

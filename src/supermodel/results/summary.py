@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 
 from supermodel.report.numbers import number
-from supermodel.report.tables import UNUSABLE, Cells, all_scalars, scalar_label
+from supermodel.report.tables import Cells, all_scalars, scalar_label, unusable
 from supermodel.results.posterior import STANDARD, ModelPosterior
 
 LEVELS = (0.05, 0.5, 0.95)
@@ -50,8 +50,12 @@ def summary(
     priors: Mapping[str, Mapping[str, Any]],
     level: str = "ok",
     named: Callable[[str, tuple[int, ...]], str] = scalar_label,
+    levels: Mapping[str, str] | None = None,
 ) -> Summary:
-    """Every number in every parameter of these posteriors, in their order; `named` is what they are shown as."""
+    """Every number in every parameter of these posteriors, in their order; `named` is what they are shown as.
+
+    `levels`: of the verdict on each, where that on the whole is not on all of them.
+    """
     index, rows, names = [], [], {}
     for name, posterior in posteriors.items():
         for parameter in dict.fromkeys(name for name, _ in all_scalars(posterior)):
@@ -75,7 +79,7 @@ def summary(
     table.attrs["names"] = names
     table.attrs["note"] = "\n".join(
         [
-            *([UNUSABLE[level]] if level in UNUSABLE else []),
+            *unusable(level, levels),
             *([STANDARD] if any(p.short for p in posteriors.values()) else []),
         ]
     )

@@ -78,7 +78,7 @@ class Interpretation:
     band: str | None
     headline: str  # the number: who, over whom, how much
     meaning: str  # the words: band or bands, and odds
-    level: str  # of the verdict
+    level: str  # of the verdict on this pair
 
     def __str__(self) -> str:
         return f"{self.headline}: {self.meaning}"
@@ -107,7 +107,11 @@ def interpret(
 ) -> Interpretation:
     """See `Comparison.interpret`."""
     first, second = default_pair(result, first, second)
-    estimate, chosen, level = result.log_bayes_factor(first, second), chosen_scale(scale), result.verdict.level
+    estimate, chosen, level = (
+        result.log_bayes_factor(first, second),
+        chosen_scale(scale),
+        result.verdict_between(first, second).level,
+    )
     label = f"ln B({first} : {second})"
     if level == "fail" or math.isnan(estimate.value):
         headline = f"{label} = {shown(estimate)}, not to be used"

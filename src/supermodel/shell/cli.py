@@ -22,6 +22,7 @@ from supermodel.shell.reader import say, unread
 
 if TYPE_CHECKING:
     from supermodel.results.comparison import Comparison
+    from supermodel.verdict.verdict import Verdict
 
 BAD_INPUT, INTERRUPTED = 2, 130
 # Of BLAS, which reads them when NumPy is loaded: on a busy machine threads that wait for each other took half of all time.
@@ -290,7 +291,7 @@ def _sensitivity(args: argparse.Namespace) -> int:
         })  # fmt: skip
     else:
         print(curve)
-    return _code(result)
+    return _code(result, result.verdict_between(curve.first, curve.second))
 
 
 def _reproduce(args: argparse.Namespace) -> int:
@@ -313,10 +314,11 @@ def _run(args: argparse.Namespace) -> Comparison:
     return compare(file.models, file.data, **{**file.run, **_quiet(args), **given})
 
 
-def _code(result: Comparison) -> int:
-    """The exit code of a run, which may have been interrupted before there was an answer."""
-    is_stopped = result.settings.get("ended") == "interrupted" and not result.verdict.is_reliable
-    return INTERRUPTED if is_stopped else result.verdict.exit_code
+def _code(result: Comparison, verdict: Verdict | None = None) -> int:
+    """The exit code of a run, or of this verdict on a pair of it; it may have been interrupted before there was an answer."""
+    verdict = result.verdict if verdict is None else verdict
+    is_stopped = result.settings.get("ended") == "interrupted" and not verdict.is_reliable
+    return INTERRUPTED if is_stopped else verdict.exit_code
 
 
 def _quiet(args: argparse.Namespace) -> dict[str, bool]:

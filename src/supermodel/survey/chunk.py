@@ -20,6 +20,7 @@ from supermodel.survey.buckets import refused
 from supermodel.survey.job import Chunk, Job, Outcome
 from supermodel.survey.masked import LENGTH, masked
 from supermodel.survey.quick import quick
+from supermodel.verdict.verdict import Verdict
 
 logger = logging.getLogger("supermodel")
 TRIES = 2
@@ -103,15 +104,22 @@ def outcome(row: int, name: Any, models: tuple[str, ...], result: Comparison, se
     """A comparison as an outcome."""
     evidences = {m: result.log_evidence(m) for m in models} if result.evidences.absolute else {}
     pairs = {pair: result.log_bayes_factor(*pair) for pair in itertools.combinations(models, 2)}
+    judged = {pair: result.verdict_between(*pair) for pair in pairs}
+    scopes = {pair: (v.level, *_said(v)) for pair, v in judged.items() if v != result.verdict}
     return Outcome(
         row,
         name,
         {m: (float(e.value), float(e.error)) for m, e in evidences.items()},
         {pair: (float(e.value), float(e.error)) for pair, e in pairs.items()},
         result.verdict.level,
-        tuple(reason.code for reason in result.verdict.reasons),
-        " ".join(reason.sentence for reason in result.verdict.reasons),
+        *_said(result.verdict),
         "engine",
         int(result.evaluations["likelihood"]),
         seconds,
+        scopes,
     )
+
+
+def _said(verdict: Verdict) -> tuple[tuple[str, ...], str]:
+    """The codes of a verdict, and its sentences."""
+    return tuple(reason.code for reason in verdict.reasons), " ".join(reason.sentence for reason in verdict.reasons)

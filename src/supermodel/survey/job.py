@@ -59,3 +59,6 @@ class Outcome:
     route: str = "quick"  # or "engine", or "none"
     evaluations: int = 0
     seconds: float = 0.0
+    scopes: Mapping[tuple[str, str], tuple[str, tuple[str, ...], str]] = field(
+        default_factory=dict
+    )  # {pair: its own level, codes and reason}, where these are not those of the whole

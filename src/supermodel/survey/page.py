@@ -96,12 +96,11 @@ def _level(result: ManyResult) -> str:
 
 def _reasons(result: ManyResult) -> list[Reason]:
     """Each code with the number of data sets that have it, and what it said of the first of them."""
-    rows = result.table.drop_duplicates("row")
-    rows = rows[rows["codes"] != ""]
-    counts = rows["codes"].str.split(",").explode().value_counts()
+    rows = result.table[result.table["codes"] != ""]
+    rows = rows.assign(code=rows["codes"].str.split(",")).explode("code").drop_duplicates(["row", "code"])
     told = []
-    for code, n in counts.items():
-        example = rows[rows["codes"].str.split(",").map(lambda codes, code=code: code in codes)].iloc[0]
+    for code, n in rows["code"].value_counts().items():
+        example = rows[rows["code"] == code].iloc[0]
         said = shortened(str(example["reason"]), 3 * LONG)
         told.append(
             Reason(str(code), f"{thousands(n)} data set{'s' if n > 1 else ''}, e.g. {example['dataset']}: {said}")
@@ -183,14 +182,10 @@ def _against(truths: Truths) -> Section:
 
 def worst_rows(result: ManyResult, worst: int) -> pd.DataFrame:
     """One row for each of the worst data sets: flagged ones, the gravest first, then those with the largest errors."""
-    found = result.table.sort_values("error", ascending=False, kind="stable").drop_duplicates("row")
+    found = result.table.sort_values("error", ascending=False, kind="stable")
     grave = found["verdict"].map(lambda level: max(LEVELS.index(level), LEVELS.index("caution")))
-    return (
-        found.assign(_grave=grave)
-        .sort_values("_grave", ascending=False, kind="stable")
-        .drop(columns="_grave")
-        .head(worst)
-    )
+    found = found.assign(_grave=grave).sort_values("_grave", ascending=False, kind="stable").drop(columns="_grave")
+    return found.drop_duplicates("row").head(worst)
 
 
 def _worst(result: ManyResult, links: Mapping[int, str], notes: list[str], worst: int) -> Section:

@@ -237,7 +237,9 @@ def known_of(found: pd.DataFrame, models: Sequence[str]) -> tuple[Known, pd.Data
     pairs, k = table.pairs_of(models), len(models)
     logs, errors = (found[name].to_numpy(float).reshape(-1, len(pairs)) for name in ("log_bayes_factor", "error"))
     first = found.iloc[:: len(pairs)]
-    usable = first["verdict"].map(lambda level: Verdict(level).is_reliable).to_numpy(bool)
+    usable = (
+        found["verdict"].map(lambda level: Verdict(level).is_reliable).to_numpy(bool).reshape(-1, len(pairs)).all(1)
+    )
     usable = usable & np.isfinite(logs).all(1) & (errors <= LARGEST_ERROR).all(1)
     if not usable.any():
         raise SupermodelError(

@@ -69,7 +69,7 @@ class ManyResult:
 
     @property
     def ok(self) -> pd.DataFrame:
-        """Rows whose answer can be used: verdict "ok" or "caution"."""
+        """Rows whose answer can be used: verdict "ok" or "caution"; of three models one may fail and the others stand."""
         return self.table[self.table["verdict"].isin(RELIABLE)]
 
     @property
@@ -183,9 +183,9 @@ class ManyResult:
 
     @property
     def counts(self) -> dict[str, int]:
-        """How many data sets have each verdict."""
-        found = self.table.drop_duplicates("row")["verdict"].value_counts()
-        return {level: int(found[level]) for level in LEVELS if level in found}
+        """How many data sets have each verdict: the worst of their pairs."""
+        found = self.table["verdict"].map(LEVELS.index).groupby(self.table["row"]).max().value_counts()
+        return {level: int(found[i]) for i, level in enumerate(LEVELS) if i in found}
 
     def __str__(self) -> str:
         counts = ", ".join(f"{n} {level}" for level, n in self.counts.items())

@@ -40,7 +40,8 @@ def columns_of(outcomes: Iterable[Outcome], models: Sequence[str]) -> dict[str, 
     for o in outcomes:
         for first, second in pairs_of(models):
             ends = (*o.evidences.get(first, UNKNOWN), *o.evidences.get(second, UNKNOWN))
-            told = (o.level, ",".join(o.codes), o.reason, o.route, o.evaluations, o.seconds)
+            level, codes, reason = o.scopes.get((first, second), (o.level, o.codes, o.reason))
+            told = (level, ",".join(codes), reason, o.route, o.evaluations, o.seconds)
             found.append((o.row, o.name, first, second, *o.pairs.get((first, second), UNKNOWN), *ends, *told))
     return dict(zip(COLUMNS, map(list, zip(*found, strict=True)) if found else [[] for _ in COLUMNS], strict=True))
 

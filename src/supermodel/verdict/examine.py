@@ -54,14 +54,18 @@ class Report:
     weakest: str = ""  # of a chain: the model whose share rests on fewest draws
 
     @property
+    def least_k(self) -> float:
+        """What Pareto k exceeds at 95%: from some hundred draws it is unsure by 0.2 and more."""
+        return self.pareto_k - ONE_SIDED * self.pareto_error
+
+    @property
     def surely_heavy(self) -> float:
-        """What Pareto k exceeds at 95%: from some hundred draws it is unsure by 0.2 and more.
+        """What is judged: the least that Pareto k can be.
 
         No more than 1 while no draw holds a tenth of the weight: bounded weights of two kinds (the hills', the prior's) can
         look like a tail without a mean, but in one that is, the largest holds a good part of the sum.
         """
-        sure = self.pareto_k - ONE_SIDED * self.pareto_error
-        return sure if self.largest > HOLDS else min(sure, 1.0)
+        return self.least_k if self.largest > HOLDS else min(self.least_k, 1.0)
 
     @property
     def path(self) -> float:

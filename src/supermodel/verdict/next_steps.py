@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Collection
 from typing import NamedTuple
 
-from supermodel.verdict.verdict import Verdict
+from supermodel.verdict.verdict import Reason, Verdict
 
 
 class Step(NamedTuple):
@@ -65,14 +65,20 @@ MOST = 4  # steps that are shown: who has tried four asks for help
 
 
 def next_steps(verdict: Verdict, names: Collection[str] = ()) -> list[str]:
-    """Of a `fail` of these models, what to try in this order; of any other level nothing."""
+    """Of a `fail` of these models, what to try in this order, and on which of them; of any other level nothing."""
     if verdict.level != "fail":
         return []
+    failed = [reason for reason in verdict.reasons if (reason.level or verdict.level) == "fail"]
     found = []
     for step in STEPS:
-        causes = [sentence for code, sentence in verdict.reasons if code in step.after]
-        if causes:
-            seen = [name for name in names if any(repr(name) in sentence for sentence in causes)]
-            models = " and ".join(map(repr, seen)) or "the models"
+        blamed = {name for reason in failed if reason.code in step.after for name in _to_blame(reason, names)}
+        if any(reason.code in step.after for reason in failed):
+            models = " and ".join(repr(name) for name in names if name in blamed) or "the models"
             found.append(f"{step.call}: {step.why.format(models=models)}.")
     return found[:MOST]
+
+
+def _to_blame(reason: Reason, names: Collection[str]) -> list[str]:
+    """The models whose finding it is: what rests on it may be more, where one model stands on another."""
+    resting = [name for name in names if reason.concerns(name)]
+    return [name for name in resting if repr(name) in reason.sentence] or (resting if reason.models else [])

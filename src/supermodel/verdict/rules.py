@@ -13,9 +13,8 @@ from dataclasses import asdict
 from typing import NamedTuple
 
 from supermodel.verdict.examine import CHAIN, HEAVY, LADDER, LONG, Report
-from supermodel.verdict.verdict import Reason
+from supermodel.verdict.verdict import Finding, Reason
 
-Finding = tuple[str, Reason]
 NEVER = math.inf
 
 
@@ -27,6 +26,7 @@ class Bar(NamedTuple):
     fail: float
     settled: float
     sentence: str  # filled with the fields of the report
+    failed: str = ""  # what is said above `fail`, where that is more than the figures
 
 
 class Rule(NamedTuple):
@@ -37,6 +37,12 @@ class Rule(NamedTuple):
     chain: Bar | None
     why: str
 
+
+TAIL = (
+    "Pareto k of the weights along the path is {pareto_k:.2f} ± {pareto_error:.2f}, at 95% above {surely:.2f}, and the largest "
+    "is {largest:.1%} of them all. "
+)
+PATH = "{rungs} rungs were needed: the posterior is far from anything simple (a funnel? many modes?), "
 
 RULES = (
     Rule(
@@ -91,9 +97,8 @@ RULES = (
         "heavy_tail",
         Bar(
             lambda r: r.surely_heavy, HEAVY, 1, NEVER,
-            "Pareto k of the weights along the path is {pareto_k:.2f} ± {pareto_error:.2f}, and the largest is {largest:.1%} of "
-            "them all. Above 0.7 a part of the posterior may be missed; above 1, with a weight above 10%, it is, or the "
-            "evidence is infinite.",
+            TAIL + "Above 0.7 a part of the posterior may be missed.",
+            TAIL + "Above 1, with a weight above 10%, a part of the posterior is missed, or the evidence is infinite.",
         ),
         Bar(
             lambda r: r.largest, 0.01, 0.1, 0.1,
@@ -107,8 +112,8 @@ RULES = (
         "long_path",
         Bar(
             lambda r: r.path, LONG, 1e3, NEVER,
-            "{rungs} rungs were needed: the posterior is far from anything simple (a funnel? many modes?), and narrow "
-            "parts of it may be missed; where the weights have a heavy tail too, they are.",
+            PATH + "and narrow parts of it may be missed.",
+            PATH + "and narrow parts of it are missed: the weights on the way have a heavy tail too.",
         ),
         None,
         "rungs: 23 are a path of 18 nats of spread; whitened posteriors that are nearly normal need fewer than ten. With a heavy "
@@ -144,11 +149,14 @@ def findings(report: Report, where: str = "") -> list[Finding]:
     """All that the table finds in a report, each with its level; `where` begins the sentences."""
     if not math.isfinite(report.error):
         return [_unknown(report, where)]
-    figures = asdict(report) | {"disagreement": report.disagreement}
+    figures = asdict(report) | {"disagreement": report.disagreement, "surely": report.least_k}
+    told = [(code, bar, bar.measure(report)) for code, bar in bars(report)]
     return [
-        ("caution" if bar.measure(report) <= bar.fail else "fail", Reason(code, where + bar.sentence.format(**figures)))
-        for code, bar in bars(report)
-        if not bar.measure(report) <= bar.caution
+        ("caution", Reason(code, where + bar.sentence.format(**figures)))
+        if measured <= bar.fail
+        else ("fail", Reason(code, where + (bar.failed or bar.sentence).format(**figures)))
+        for code, bar, measured in told
+        if not measured <= bar.caution
     ]
 
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import NamedTuple
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
 
 from markupsafe import escape
 
@@ -43,11 +43,26 @@ CODES: dict[str, str] = {
 }
 
 
-class Reason(NamedTuple):
-    """One reason: its code and a plain sentence with the figures."""
+@dataclass(frozen=True)
+class Reason:
+    """One reason: its code, a plain sentence with the figures, and what rests on it. Unpacks as (code, sentence)."""
 
     code: str
     sentence: str
+    level: str = ""  # of what rests on it; "": of the verdict that it stands in
+    models: tuple[str, ...] = ()  # whose ln Z or posterior rests on it; (): all
+    behind: tuple[str, ...] = ()  # of an edge: the models on its one side, so that it cancels in ln B of two of them
+
+    def __iter__(self) -> Iterator[str]:
+        return iter((self.code, self.sentence))
+
+    def concerns(self, *names: str) -> bool:
+        """Whether one of the models rests on it."""
+        return not self.models or any(name in self.models for name in names)
+
+    def cancels(self, first: str, second: str) -> bool:
+        """Whether it is of an edge that ln B(first : second) does not run through, though ln Z of one of them does."""
+        return bool(self.behind) and (first in self.behind) == (second in self.behind)
 
 
 @dataclass(frozen=True)
@@ -69,20 +84,47 @@ class Verdict:
     def exit_code(self) -> int:
         return EXIT_CODES[self.level]
 
+    def of(self, name: str) -> Verdict:
+        """On ln Z and the posterior of one model: of the findings those that it rests on."""
+        return self._scope([(r.level, r) for r in self.reasons if r.concerns(name)])
+
+    def between(self, first: str, second: str) -> Verdict:
+        """On ln B of two models: of the findings those that it rests on; one that cancels in it is a caution at most."""
+        found = [(r.level or self.level, r) for r in self.reasons if r.concerns(first, second)]
+        eased = [
+            (min(level, "caution", key=LEVELS.index) if r.cancels(first, second) else level, r) for level, r in found
+        ]
+        return self._scope(eased)
+
+    def _scope(self, found: list[Finding]) -> Verdict:
+        """A level that no reason tells of (of an old file, or made by hand) holds for everything."""
+        return worst([(level or self.level, reason) for level, reason in found]) if self.reasons else self
+
     def __str__(self) -> str:
         return "\n".join([self.level] + [f"  {code}: {sentence}" for code, sentence in self.reasons])
 
     def _repr_html_(self) -> str:
-        """The level and its reasons, with a bar in its colour: what a notebook shows."""
+        return self.html(WORDS[self.level])
+
+    def html(self, words: str) -> str:
+        """These words and the reasons, with a bar in the colour of the level: what a notebook shows."""
         reasons = "".join(
             f"<li><code>{escape(code)}</code>: {escape(sentence)}</li>" for code, sentence in self.reasons
         )
         bar = f"border-left:.3em solid {SHADES[self.level]};padding-left:.5em;margin:.3em 0"
-        return f'<div style="{bar}"><b>Verdict {WORDS[self.level]}</b>{f"<ul>{reasons}</ul>" if reasons else ""}</div>'
+        return f'<div style="{bar}"><b>Verdict {escape(words)}</b>{f"<ul>{reasons}</ul>" if reasons else ""}</div>'
 
 
-def worst(found: list[tuple[str, Reason]]) -> Verdict:
+Finding = tuple[str, Reason]
+
+
+def worst(found: list[Finding]) -> Verdict:
     """The verdict that several findings (level, reason) add up to."""
     level = max((level for level, _ in found), key=LEVELS.index, default="ok")
     ordered = sorted(found, key=lambda item: -LEVELS.index(item[0]))
-    return Verdict(level, tuple(reason for _, reason in ordered))
+    return Verdict(level, tuple(replace(reason, level=reason.level or own) for own, reason in ordered))
+
+
+def about(found: list[Finding], *models: str) -> list[Finding]:
+    """The same findings; those that name no models are of these."""
+    return [(level, reason if reason.models else replace(reason, models=models)) for level, reason in found]
