@@ -52,7 +52,9 @@ def planet_round(seed: int) -> Problem:
     y = rng.normal(0, 10) + k * np.cos(2 * np.pi * t / period + phase) + noise
 
     def log_likelihood(p, xp):
-        model = p["gamma"][..., None] + p["K"][..., None] * xp.cos(2 * np.pi * t / p["P"][..., None] + p["w"][..., None])
+        model = p["gamma"][..., None] + p["K"][..., None] * xp.cos(
+            2 * np.pi * t / p["P"][..., None] + p["w"][..., None]
+        )
         return gaussian(y, model, xp.sqrt(sd**2 + p["jitter"][..., None] ** 2), xp)
 
     def exact(fine=1.0):
@@ -92,9 +94,7 @@ def planet_kepler(seed: int) -> Problem:
             prior = (b - 1) * np.log1p(-e[:, 0]) - np.log(a) - betaln(a, b) - np.log(2 * np.pi)
             return linear(design, y, sd, [SPREAD, SPREAD, 20]) + prior - np.log(f[:, 0] * np.log(1000))
 
-        return adaptive(
-            log_f, [1e-3, 0, 0], [1, 1, 2 * np.pi], [int(1.2 * span), 4, 5], fine, tol=2e-3, least=0
-        )
+        return adaptive(log_f, [1e-3, 0, 0], [1, 1, 2 * np.pi], [int(1.2 * span), 4, 5], fine, tol=2e-3, least=0)
 
     def priors():
         return _priors(e=_dist().Beta(a, b), M0=_dist().Uniform(0, 2 * np.pi))

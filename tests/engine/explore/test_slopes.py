@@ -2,11 +2,11 @@
 
 import numpy as np
 import pytest
+from supermodel.engine.explore.native import SURE
 
 from engine_problems import log_normal
 from supermodel.embedding.warp import from_covariance
 from supermodel.engine.explore.climb import Mode
-from supermodel.engine.explore.native import SURE
 from supermodel.engine.explore.slopes import ODD, Slopes, likeness
 
 D = 5

@@ -177,8 +177,13 @@ class Climbs:
     def higher(self, other: Climbs) -> Climbs:
         """Of each two the higher one."""
         better = other.value > self.value
-        parts = [np.where(better.reshape(-1, *[1] * (a.ndim - 1)), b, a) for a, b in zip(self._parts, other._parts, strict=True)]
-        memory = [np.where(better[:, None], b, a) for a, b in ((self.steps, other.steps), (self.changes, other.changes))]
+        parts = [
+            np.where(better.reshape(-1, *[1] * (a.ndim - 1)), b, a)
+            for a, b in zip(self._parts, other._parts, strict=True)
+        ]
+        memory = [
+            np.where(better[:, None], b, a) for a, b in ((self.steps, other.steps), (self.changes, other.changes))
+        ]
         return Climbs(self.climber, *parts, *memory)
 
     def tops(self) -> list[tuple[np.ndarray, float]]:

@@ -243,7 +243,9 @@ class Explorer:
         modes, _ = distinct(climber, climber.climb(cloud.x[np.concatenate([rows, others])]), MOST_MODES)
         odd = standing_out(self.joint, cloud.x, cloud.log_likelihood, self.effort.climbs)
         modes, _ = distinct(climber, climber.climb(cloud.x[odd]), MOST_MODES, modes)
-        first = np.concatenate([odd, others, rng.choice(possible, min(self.effort.first_black, len(possible)), replace=False)])
+        first = np.concatenate(
+            [odd, others, rng.choice(possible, min(self.effort.first_black, len(possible)), replace=False)]
+        )
         if len(modes) == 1 and seems_concave(self.joint, self.meter, cloud.x[first], cloud.log_joint[first], rng):
             return modes
         held = rough(self.joint, self.meter, cloud.x[:BATCH], climber.scale)

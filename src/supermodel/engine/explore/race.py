@@ -11,7 +11,6 @@ from __future__ import annotations
 import numpy as np
 
 from supermodel.engine.explore.climb import ITERATIONS, Climber, Climbs
-from supermodel.engine.explore.cloud import Cloud
 from supermodel.engine.meter import Meter
 from supermodel.engine.policy import BATCH, RACE_GENERATIONS, RACE_LAP, RACE_LAST, ROUGH_STEP, ROUGH_TURNS
 from supermodel.models.joint import Joint
