@@ -64,8 +64,6 @@ BEYOND = 0.1  # the same, by which a bent reference may be further: of more, it 
 SMOOTH = 0.4  # nats of spread about a quadratic, times the root of the dimension, up to which a dear black box is taken for smooth
 SMOOTH_BENT = 0.2  # the same of a quadratic that is bent, on points that were not fitted
 NEARLY_NORMAL = 1.5  # nats of spread up to which one warped Gaussian serves as the reference
-GOOD_SHARE = 0.35  # effective share of a reference's own draws that needs no better reference
-POOR_SHARE = 0.02  # effective share below which the looks have not seen enough for a verdict of their own
 AGREE_ERRORS, AGREE_NATS = (
     4.0,
     0.25,

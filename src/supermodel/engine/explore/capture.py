@@ -1,9 +1,9 @@
 r"""Capture and recapture: what sealed replicates have found in common tells how likely all of them have missed a mode.
 
-The union of all clouds is parted into islands $j$ with shares $w_j$ of the evidence. Replicate $k$ has captured an island if its own
-cloud, by itself, gives at least half of that island's evidence. Of K captures each, $h = \sum_j w_j t_j$ came about, $t_j$ being the
-number of replicates that found island j. With a Beta(a, b) law of the chance p that a replicate finds a mode, updated to
-Beta(a + h, b + K - h), all miss one with probability $E (1 - p)^K = B(a + h, b + 2K - h) / B(a + h, b + K - h)$.
+The union of all clouds is parted into islands $j$ with shares $w_j$ of the evidence. Replicate $k$ has captured an island if its
+own cloud, by itself, gives at least half of that island's evidence. Of K captures each, $h = \sum_j w_j t_j$ came about, $t_j$
+being the number of replicates that found island j. With a Beta(a, b) law of the chance p that a replicate finds a mode, updated
+to Beta(a + h, b + K - h), all miss one with probability $E (1 - p)^K = B(a + h, b + 2K - h) / B(a + h, b + K - h)$.
 """
 
 from __future__ import annotations

@@ -275,7 +275,7 @@ def find_modes(
 def distinct(
     climber: Climber, tops: Sequence[tuple[np.ndarray, float]], most: int, known: Sequence[Mode] = ()
 ) -> tuple[list[Mode], list[int]]:
-    """The modes among the tops of climbs and those `known`, heaviest first, and how often each was met (a known one: twice more)."""
+    """The modes among the tops of climbs and those `known`, heaviest first, and how often each was met (known: twice more)."""
     modes = list(known)
     visits = [2 for _ in known]
 

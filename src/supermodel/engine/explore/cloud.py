@@ -52,27 +52,6 @@ class Warped(NamedTuple):
         return self.warp.points(self.hills.draw(rng, n))
 
 
-class Drawn(NamedTuple):
-    r"""The prior drawn towards some points: $x = c + t (y - c)$, with a draw y of the prior, a centre c and a scale t at random.
-
-    What stands near a hill is a far larger part of such draws than of the prior; nested sampling draws there on its way inwards.
-    """
-
-    joint: Joint
-    centres: np.ndarray  # (M, d)
-    scales: np.ndarray  # (K,)
-
-    def log_density(self, x):
-        d, space = x.shape[1], self.joint.space
-        parts = [space.log_prior_at(c + (x - c) / t) - d * np.log(t) for c in self.centres for t in self.scales]
-        return log_sum(np.stack(parts, axis=1)) - np.log(len(parts))
-
-    def draw(self, rng, n):
-        centre, scale = rng.integers(len(self.centres), size=n), rng.integers(len(self.scales), size=n)
-        c, t = self.centres[centre], self.scales[scale, None]
-        return c + t * (self.joint.space.sample_prior(rng, n) - c)
-
-
 class Cloud:
     """Points of one model with ln L and ln prior, and the density of all proposals together at every point."""
 

@@ -66,7 +66,7 @@ SLACK = 0.03  # nats: the least error that a look claims
 
 
 class Explorer:
-    """Two looks and more at one model; the clouds share nothing but the model until they are merged."""
+    """Sealed replicates of one model; their clouds share nothing but the model until they are merged."""
 
     def __init__(self, joint: Joint, meter: Meter, seed: int, stream: int, effort: Effort):
         self.joint, self.meter, self.effort = joint, meter, effort

@@ -1,8 +1,8 @@
-r"""Ways for a cloud to find the posterior from the prior, without gradients.
+r"""The way from the prior to the posterior by levels, and what begins and ends it.
 
-`by_temperature` follows $\pi L^\beta$; `by_level` follows the prior cut at rising likelihoods, $\pi\,[L > \lambda]$, as
-nested sampling does, which passes where a thermal path cannot (a phase transition: a small high peak beside a large low
-one). Either fits hills to the cloud's weights, draws from them, and goes on.
+`by_level` follows the prior cut at rising likelihoods, $\pi\,[L > \lambda]$, as nested sampling does, which passes where a
+thermal path cannot (a phase transition: a small high peak beside a large low one). Each level's proposal is a mixture fitted to
+the importance weights of the one before.
 """
 
 from __future__ import annotations
@@ -11,11 +11,10 @@ import numpy as np
 
 from supermodel.embedding.reference import Hills, joined, one_hill
 from supermodel.embedding.warp import identity
-from supermodel.engine.explore.cloud import Cloud, Prior, Warped, effective_size, fitted, log_sum, powered, scale_of
+from supermodel.engine.explore.cloud import Cloud, Prior, Warped, effective_size, fitted, log_sum, scale_of
 from supermodel.engine.policy import ENOUGH
 
 HILLS, DOF, WIDER = 16, 5.0, 1.2
-MOST_ROUNDS = 60  # temperatures: a population that is not there by then is on a path that hills cannot follow
 IMPOSSIBLE = 0.8  # of the prior: what is left then shapes no hill
 AGAIN = 3  # times that a level is drawn from again before it is passed with too few effective points
 
@@ -23,38 +22,6 @@ AGAIN = 3  # times that a level is drawn from again before it is passed with too
 def least_effective(n: int, d: int) -> float:
     """Effective points that carry a population: fewer lose modes, and shape no hill."""
     return max(0.4 * n, 5.0 * (d + 1))
-
-
-def by_temperature(cloud: Cloud, rng: np.random.Generator, n: int, beyond: float = 4.0) -> bool:
-    r"""Raise $\beta$ as fast as the effective size allows, to 1 and, for the sake of narrow peaks, beyond.
-
-    False if it did not arrive at 1.
-    """
-    beta, least = 0.0, least_effective(n, cloud.joint.dimension)
-    for _ in range(MOST_ROUNDS):
-        beta = _next(cloud, least, beyond)
-        cloud.grow(fitted(cloud, cloud.log_weights(beta), rng, HILLS, DOF, WIDER), n, rng)
-        if beta >= beyond:
-            break
-    return beta >= 1.0
-
-
-def _next(cloud: Cloud, least: float, last: float) -> float:
-    """The largest temperature, up to `last`, that leaves `least` effective points."""
-    log_volume = cloud.log_volume
-
-    def enough(beta: float) -> bool:
-        return effective_size(log_volume + powered(cloud.log_likelihood, beta)) >= least
-
-    if enough(last):
-        return last
-    seen = cloud.log_likelihood[np.isfinite(cloud.log_likelihood)]
-    # From where the likelihood hardly weighs at all: vague priors make this 1e-20 and less.
-    low, high = np.log(1e-3) - np.log(max(np.ptp(seen), 1.0) if len(seen) else 1.0), np.log(last)
-    for _ in range(40):
-        middle = 0.5 * (low + high)
-        low, high = (middle, high) if enough(float(np.exp(middle))) else (low, middle)
-    return float(np.exp(low))
 
 
 def by_level(cloud: Cloud, rng: np.random.Generator, n: int, keep: float = 0.3, left: float = 0.05) -> bool:

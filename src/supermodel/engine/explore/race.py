@@ -1,9 +1,9 @@
 r"""A race: thousands of climbs from the prior, in which coordinates that turn too often to be climbed are searched instead.
 
-Let $s$ be those coordinates (a period, the place of a line, a step in time) and $t$ the others. A climb in all of them seldom ends on
-a needle of $s$, for $s$ leaves its basin before $t$ fits. So $s$ is held at stratified draws of the prior while
-$t$ climbs to the profile $\max_t \ln J(s, t)$; the better half goes on, each bears a child nearby in $s$, and takes its place if
-that is higher. In the end all coordinates climb.
+Let $s$ be those coordinates (a period, the place of a line, a step in time) and $t$ the others. A climb in all of them seldom
+ends on a needle of $s$, for $s$ leaves its basin before $t$ fits. So $s$ is held at stratified draws of the prior while $t$
+climbs to the profile $\max_t \ln J(s, t)$; the better half goes on, each bears a child nearby in $s$, and the child takes its
+place if it is higher. In the end all coordinates climb.
 """
 
 from __future__ import annotations
@@ -19,8 +19,8 @@ from supermodel.models.joint import Joint
 def rough(joint: Joint, meter: Meter, x: np.ndarray, scale: np.ndarray, step: float = ROUGH_STEP) -> np.ndarray:
     r"""Which coordinates turn too often to be climbed, (d,): steps of h up and again h up do not lead the same way.
 
-    On ground that is smooth at scale h, $\ln L(x + h) - \ln L(x)$ and $\ln L(x + 2h) - \ln L(x + h)$ have one sign; on a plateau they are
-    zero, and a slope leads nowhere either.
+    On ground that is smooth at scale h, $\ln L(x + h) - \ln L(x)$ and $\ln L(x + 2h) - \ln L(x + h)$ have one sign; on a plateau
+    they are zero, and a slope leads nowhere either.
     """
     n, d = x.shape
     steps = step * np.array([0.0, 1.0, 2.0, 4.0])  # pairs of steps of h and of 2 h
