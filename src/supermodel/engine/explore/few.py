@@ -336,11 +336,13 @@ class Explorer:
         x, scale = cloud.x[cloud.is_prior][: BATCH // 2], scale_of(cloud)[1]
         if np.any(rough(self.joint, self.meter, x, scale, RESOLVES / self.effort.first)):
             return False
+        known = len(self.scout.modes)
+        self.scout.probe(cloud, rng, is_alone=False)
         n = max(self.effort.second, 12 * (self.joint.dimension + 1))
         by_level(cloud, rng, n)
         polish(cloud, rng, n)
         self._note("levels", cloud, since)
-        return True
+        return len(self.scout.modes) == known
 
     def _affords_second(self, first: Cloud) -> bool:
         """Whether a budget that was too small for the usual second look holds one after a quadratic, which costs little."""

@@ -58,14 +58,14 @@ class Scout:
         self.probe(cloud, rng)
         return len(self.modes) == 1
 
-    def probe(self, cloud: Cloud, rng: np.random.Generator) -> None:
-        """An even net over the core of the hill, and climbs from what stands inside: a spike, or a step up. None where calls are
-        dear.
+    def probe(self, cloud: Cloud, rng: np.random.Generator, is_alone: bool = True) -> None:
+        """An even net over the core of the hill, and climbs from what stands inside: a spike, or a step up. It is finer where it is
+        alone, that is, where no levels are asked; there is none where calls are dear.
         """
         d = self.joint.dimension
         if d not in DENSE or self.effort.is_thrifty:
             return
-        n = PROBES[d] * self.effort.second
+        n = PROBES[d if is_alone else 3] * self.effort.second
         radius = min((n / DENSE[d]) ** (1 / d), WIDEST)
         slopes = self.draw(cloud, Cores(self.modes[:1], radius), n, rng)
         climber, most = Climber(self.joint, self.meter, *scale_of(cloud)), self.effort.climbs // 3
