@@ -233,10 +233,10 @@ class Explorer:
         """
         if is_floor(cloud) or not self.effort.race:
             return []
-        climber = Climber(self.joint, self.meter, *scale_of(cloud))
-        cloud.grow(
-            Prior(self.joint), int(min(SCAN * size * self.effort.first_black, SCAN_SHARE * self._patience())), rng
-        )
+        climber, d = Climber(self.joint, self.meter, *scale_of(cloud)), self.joint.dimension
+        if d > RESOLVED:
+            n = min(SCAN * size * self.effort.first_black, SCAN_SHARE * self._patience())
+            cloud.grow(Prior(self.joint), int(n), rng)
         rows = summits(cloud.x, cloud.log_joint, self.effort.climbs)
         possible = np.flatnonzero(np.isfinite(cloud.log_joint))
         others = rng.choice(possible, min(self.effort.climbs, len(possible)), replace=False)
@@ -247,6 +247,8 @@ class Explorer:
             [odd, others, rng.choice(possible, min(self.effort.first_black, len(possible)), replace=False)]
         )
         if len(modes) == 1 and seems_concave(self.joint, self.meter, cloud.x[first], cloud.log_joint[first], rng):
+            return modes
+        if d <= RESOLVED and self._resolves(cloud, size * self.effort.first_black):
             return modes
         held = rough(self.joint, self.meter, cloud.x[:BATCH], climber.scale)
         # About ten steps of each, by differences d + 1 calls a step; a part of the patience.
@@ -333,8 +335,7 @@ class Explorer:
         if self.is_flat or self.joint.dimension > RESOLVED or self.effort.is_thrifty:
             return False
         since, rng, cloud = self.meter.evaluations, self.rng(3), self.clouds[-1]
-        x, scale = cloud.x[cloud.is_prior][: BATCH // 2], scale_of(cloud)[1]
-        if np.any(rough(self.joint, self.meter, x, scale, RESOLVES / self.effort.first)):
+        if not self._resolves(cloud, self.effort.first):
             return False
         known = len(self.scout.modes)
         self.scout.probe(cloud, rng, is_alone=False)
@@ -343,6 +344,11 @@ class Explorer:
         polish(cloud, rng, n)
         self._note("levels", cloud, since)
         return len(self.scout.modes) == known
+
+    def _resolves(self, cloud: Cloud, n: int) -> bool:
+        """Whether `n` prior draws lie so close in every coordinate that no basin fits between them."""
+        x = cloud.x[cloud.is_prior][: BATCH // 2]
+        return not np.any(rough(self.joint, self.meter, x, scale_of(cloud)[1], RESOLVES / n))
 
     def _affords_second(self, first: Cloud) -> bool:
         """Whether a budget that was too small for the usual second look holds one after a quadratic, which costs little."""
