@@ -67,10 +67,11 @@ def compare(
     seed, the run resumes from it and ends with the same bits as if it had never stopped.
     `method`: "auto" is the engine; "mixture", "product", "blend" or "index" samples that one supermodel as the paper
     does, at the paper's cost.
-    `explore`: how hard to look for all of each posterior. "auto": two independent looks at every model, and a third where
-    they disagree. "quick": one look, as cheap as it gets; a narrow second mode may be missed without a word. "thrifty": two
-    looks of some hundred calls, if the posterior is smooth; "auto" is that where a call, or a gradient, takes more than 0.01 s.
-    "thorough": five times as many prior draws, levels and climbs.
+    `explore`: how hard to look for all of each posterior. "auto": at least two sealed replicates of one search, unless the
+    posterior is plain, and more while they disagree. "quick": one look, as cheap as it gets; a narrow second mode may be missed
+    without a word. "thrifty": two looks of some hundred calls, if the posterior is smooth; "auto" is that where a call, or a
+    gradient, takes more than 0.01 s. "patient": up to two million calls; "auto" is that where a call takes less than 0.2 ms.
+    "thorough": four times as many prior draws, levels and climbs.
     `executor`: for plain-Python likelihoods, a number of worker processes or any `concurrent.futures` executor. The answer is
     the same to the bit. Processes import your script anew: let `compare` stand below `if __name__ == "__main__":`.
     `on_error`: a likelihood that is NaN, or raises, is refused with the point; "reject" counts such points as impossible, and
