@@ -21,7 +21,7 @@ if importlib.util.find_spec("benchmarks") is None:
     sys.path.insert(0, str(ROOT))
 
 from benchmarks import nonnormal  # noqa: E402
-from benchmarks.fire import CATALOGUE, hierarchies, table, trial  # noqa: E402
+from benchmarks.fire import CATALOGUE, hierarchies, table  # noqa: E402
 from benchmarks.fire.catalogues import TRIALS  # noqa: E402
 from benchmarks.fire.cube import cube  # noqa: E402
 from benchmarks.fire.problem import normal  # noqa: E402
@@ -223,19 +223,20 @@ def test_a_process_that_hangs_is_ended():
 
 
 def test_the_table_counts_every_outcome(tmp_path):
+    path = tmp_path / "fire.jsonl"
+
     def keep(program, kind, seed, value, level):
         answer = Answer(value, 0.1, level, 1000, 2.0, -5.9915)
         record = {"seed": seed, "problem": "cut_peak", "kind": kind, "program": program, **answer.asdict()}
-        path = trial.path_of(program, "cut_peak", kind, seed, tmp_path)
-        path.parent.mkdir(exist_ok=True)
-        path.write_text(json.dumps(record))
+        with path.open("a") as file:
+            file.write(json.dumps(record) + "\n")
 
     keep("supermodel", "traced", 0, -5.9, "ok")
     keep("supermodel", "traced", 1, -8.0, "fail")
     keep("supermodel", "traced", 2, -8.0, "ok")
     keep("supermodel", "black", 0, np.nan, "none")
     keep("dynesty", "traced", 0, -6.0, "ok")
-    page = table.page(TRIALS["fire"], tmp_path)
+    page = table.page(TRIALS["fire"], path)
     assert "| supermodel, traced | 3 | 1 (33%) | 1 (33%) | 1 (33%) | 0 (0%) | 1.0 k | 2 |" in page
     assert "| cut_peak | an edge through the peak | -5.992 | ✓⚑✗ 1.0 k | – 1.0 k | ✓ 1.0 k |  |" in page
     assert "`caution`: 0 answers, of which 0 lie within 2 errors. `fail`: 1, of which 0 held the right value." in page

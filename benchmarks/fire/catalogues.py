@@ -23,7 +23,7 @@ class Trial:
 
     @property
     def results(self) -> Path:
-        return RESULTS / self.name
+        return RESULTS / f"{self.name}.jsonl"
 
 
 TRIALS = {

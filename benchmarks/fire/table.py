@@ -25,13 +25,19 @@ def answer_of(record: dict) -> Answer:
     return Answer(**{name: math.nan if value is None else value for name, value in values.items()})
 
 
+def recorded(results: Path) -> dict[tuple[str, str, str, int], dict]:
+    """{(program, problem, kind, seed): the record of that run}."""
+    lines = results.read_text().splitlines() if results.exists() else []
+    records = [json.loads(line) for line in lines]
+    return {(r["program"], r["problem"], r["kind"], r["seed"]): r for r in records}
+
+
 def load(trial: Trial, results: Path) -> dict[tuple[str, str, str], list[Answer]]:
     """{(problem, program, kind): answers by seed}."""
     found = defaultdict(list)
-    for path in sorted(results.glob("*/*.json")):
-        record = json.loads(path.read_text())
-        if record["problem"] in trial.names:
-            found[record["problem"], record["program"], record["kind"]].append(answer_of(record))
+    for (program, problem, kind, _), record in sorted(recorded(results).items()):
+        if problem in trial.names:
+            found[problem, program, kind].append(answer_of(record))
     return found
 
 

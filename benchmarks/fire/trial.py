@@ -1,7 +1,7 @@
 """`python -m benchmarks fire|sky [--only NAME ...] [--seeds 3] [--programs supermodel,dynesty,nautilus] [--jobs 1]`.
 
-Every answer is a file of its own, results/<trial>/<program>/<problem>-<kind>-<seed>.json: a run that was stopped goes on where
-it stopped. `--again` measures anew what is there; `--stale` only what an older state of src/supermodel has answered.
+Every answer is a line of results/<trial>.jsonl: a run that was stopped goes on where it stopped. `--again` measures anew what is
+there; `--stale` only what an older state of src/supermodel has answered.
 """
 
 from __future__ import annotations
@@ -21,6 +21,7 @@ from benchmarks.fire.catalogues import TRIALS
 from benchmarks.fire.programs import no_answer
 
 ROOT = Path(__file__).resolve().parents[2]
+KEEPING = threading.Lock()  # one answer is written at a time
 PATIENCE = 60.0  # seconds beyond the limit that a program is given to end by itself
 
 
@@ -30,10 +31,6 @@ def state_of_code() -> str:
     for path in sorted((ROOT / "src" / "supermodel").rglob("*.py")):
         digest.update(path.read_bytes())
     return digest.hexdigest()[:10]
-
-
-def path_of(program: str, name: str, kind: str, seed: int, results: Path) -> Path:
-    return results / program / f"{name}-{kind}-{seed}.json"
 
 
 class Lines:
@@ -92,14 +89,17 @@ def run_group(program: str, name: str, kind: str, seeds: list[int], args: argpar
 
 
 def keep(program: str, name: str, kind: str, record: dict, args: argparse.Namespace) -> None:
-    from benchmarks.fire.table import answer_of
+    from benchmarks.fire.table import answer_of, recorded
 
     record |= {"problem": name, "kind": kind, "program": program}
     if program == "supermodel":
         record["code"] = args.code
-    path = path_of(program, name, kind, record["seed"], args.results)
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(json.dumps(record, indent=1) + "\n")
+    with KEEPING:
+        records = recorded(args.results) | {(program, name, kind, record["seed"]): record}
+        args.results.parent.mkdir(parents=True, exist_ok=True)
+        draft = args.results.with_suffix(".draft")
+        draft.write_text("".join(json.dumps(record) + "\n" for _, record in sorted(records.items())))
+        draft.replace(args.results)
     found = answer_of(record)
     print(
         f"{program} {name} {kind} {record['seed']}: {found.value:.4f} ± {found.error:.2g} for {found.truth:.4f}, "
@@ -121,10 +121,11 @@ def wanted(args: argparse.Namespace) -> list[tuple[str, str, str, list[int]]]:
 
 
 def is_missing(program: str, name: str, kind: str, seed: int, args: argparse.Namespace) -> bool:
-    path = path_of(program, name, kind, seed, args.results)
-    if args.again or not path.exists():
+    from benchmarks.fire.table import recorded
+
+    record = recorded(args.results).get((program, name, kind, seed))
+    if args.again or record is None:
         return True
-    record = json.loads(path.read_text())
     if args.trial.name == "fire":  # a truth that moved; of the sky, new data for every seed, it takes seconds to know
         problem = args.trial.problem(name, seed)
         if abs(record["truth"] - problem.truth) > 1e-6 and len(problem.sides) < 3:
