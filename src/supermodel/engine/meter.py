@@ -50,7 +50,7 @@ class Meter:
 
     def over(self) -> str:
         """Which limit has been met, or ""."""
-        return self.goals.over_budget(self.evaluations, self.began, PATIENCE)
+        return self.goals.over_budget(self.evaluations, self.began, self.limit)
 
     def _left(self) -> float:
         """Seconds left; negative beyond the limit, infinite without one."""

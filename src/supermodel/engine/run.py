@@ -133,11 +133,13 @@ class Run:
             self._keep()
         effort = self._effort()
         self.is_thrifty = effort.is_thrifty
+        self._grant()
         for stream, (joint, known) in enumerate(self.probes):
             if stream >= len(self.pilots):
                 each = EXPLORING / len(self.probes)
                 with self.meter.share(each / (1 - stream * each)):  # equal parts of what there was at first
                     self.pilots.append(explore(joint, known, self.seed, stream, self.meter, effort))
+                self._grant()
                 pilot, rng = self.pilots[-1], np.random.default_rng([self.seed, stream, 777])
                 pilot.roughness = roughness(joint, pilot.points, pilot.warp, rng, self.meter)
                 self._keep()
@@ -145,6 +147,12 @@ class Run:
             edges = enumerate(self._tree())
             self.arms = [self._warm(i, j, found, 1000 + n, used) for n, (i, j, found, used) in edges]
             self._keep()
+
+    def _grant(self) -> None:
+        """Where the user sets no limit, what patience has spent on few parameters leaves the ladders their own."""
+        if self.goals.max_evaluations is None:
+            spent = sum(pilot.evaluations for pilot in self.pilots if pilot.joint.dimension <= FEW)
+            self.meter.limit = PATIENCE + spent
 
     def _effort(self) -> Effort:
         """The effort that was asked for, or as much of it as a limited budget, or the price of a call, allows."""
