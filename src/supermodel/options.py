@@ -138,7 +138,7 @@ METHODS = (
 )  # also in embedding: a test holds both together
 ON_ERROR = ("raise", "reject")
 MISSING = ("raise", "drop", "keep")
-EFFORTS = ("auto", "quick", "thrifty", "thorough")
+EFFORTS = ("auto", "quick", "thrifty", "patient", "thorough")
 IN_FILE = "it belongs to the models, and stands in the file beside them"
 
 OPTIONS = (
