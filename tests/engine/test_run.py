@@ -67,7 +67,14 @@ def test_first_draws_are_more_where_a_posterior_was_dear_to_find(changed, blocks
     """A half of 8 000 evaluations at 256 a block, of few parameters a fifth; none of black boxes of few parameters, of dear
     calls, of direct edges, of trajectories.
     """
-    what = {"is_traced": True, "dimension": 100, "second": None, "spent": 8_000, "kernel": "reference_jumps", "pace": 0.0}
+    what = {
+        "is_traced": True,
+        "dimension": 100,
+        "second": None,
+        "spent": 8_000,
+        "kernel": "reference_jumps",
+        "pace": 0.0,
+    }
     what |= changed
     edge = SimpleNamespace(
         is_traced=what["is_traced"], kernel=KERNELS[what["kernel"]], pair=SimpleNamespace(dimension=what["dimension"]),

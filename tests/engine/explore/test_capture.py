@@ -7,7 +7,7 @@ from engine_problems import Box, two_modes
 from supermodel.embedding.reference import one_hill
 from supermodel.embedding.warp import identity
 from supermodel.engine.explore.capture import Capture, captured
-from supermodel.engine.explore.cloud import Cloud, Prior, Warped
+from supermodel.engine.explore.cloud import Cloud, Warped
 from supermodel.engine.policy import CAPTURE_PRIOR
 
 WIDE, NARROW = (-2.5, 0.8), (2.5, 0.15)
@@ -16,10 +16,9 @@ DRAWS = 1500
 
 
 def cloud(rng, *hills, n=DRAWS):
-    """A few draws of the prior, and some of each hill: none of a mode that is not among them."""
+    """Some draws of each hill: none of a mode that is not among them."""
     made = Cloud(BOX.joint, BOX.joint.log_likelihood_at)
     with np.errstate(all="ignore"):
-        made.grow(Prior(BOX.joint), 50, rng)
         for centre, sd in hills:
             made.grow(Warped(identity(2), one_hill(np.full(2, centre), 1.1 * sd * np.eye(2), 5.0)), n, rng)
     return made

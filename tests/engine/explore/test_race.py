@@ -11,6 +11,7 @@ import supermodel as sm
 from engine_problems import meter
 from supermodel.engine.explore.climb import Climber
 from supermodel.engine.explore.race import STRATUM, race, rough, seems_concave, standing_out, stratified
+from supermodel.engine.policy import RACE_STEPS
 from supermodel.models.joint import Joint
 
 # -- what is rough ----------------------------------------------------------------------------------------------------
@@ -61,14 +62,17 @@ def test_what_is_rough_depends_on_the_step(rng):
 
 def test_where_ln_l_is_no_number_there_is_no_turn(rng):
     joint = Joint("m", sm.Model({"x": dist.Normal(0, 1)}, lambda p: np.full(len(p["x"]), -np.inf), vectorized=True))
-    assert not rough(joint, meter(), joint.space.sample_prior(rng, 64), np.ones(1)).any()
+    with np.errstate(invalid="ignore"):  # as within an explorer
+        assert not rough(joint, meter(), joint.space.sample_prior(rng, 64), np.ones(1)).any()
 
 
 # -- what is concave --------------------------------------------------------------------------------------------------
 
 
 def of_normal(log_likelihood, d=3):
-    model = sm.Model({"x": dist.Normal(0, 1).expand([d])}, lambda p: log_likelihood(np.asarray(p["x"])), vectorized=True)
+    model = sm.Model(
+        {"x": dist.Normal(0, 1).expand([d])}, lambda p: log_likelihood(np.asarray(p["x"])), vectorized=True
+    )
     return Joint("m", model)
 
 
@@ -125,13 +129,13 @@ LAWS = {"a": stats.norm(3, 2), "b": stats.uniform(-1, 6), "c": stats.expon(scale
 
 @pytest.mark.parametrize("axes", [[0], [1, 2], [0, 1, 2]])
 def test_marginals_are_those_of_the_prior(axes, rng):
-    """Kolmogorov and Smirnov at 1e-6 each; laws that are a quarter of a width off are refused."""
+    """Kolmogorov and Smirnov at 1e-6 each; laws that are half a width off are refused."""
     joint = three()
     values = joint.space.values_at(stratified(joint, 1024, np.array(axes), rng))
     for name, law in LAWS.items():
         y = np.ravel(values[name])
         assert len(y) == 1024 and stats.kstest(y, law.cdf).pvalue > 1e-6
-        assert stats.kstest(y + 0.25 * law.std(), law.cdf).pvalue < 1e-6
+        assert stats.kstest(y + 0.5 * law.std(), law.cdf).pvalue < 1e-6
 
 
 def test_each_cell_has_one(rng):
@@ -202,8 +206,8 @@ def test_impossible_draws_do_not_stand_out_and_few_tell_nothing(rng):
 
 # -- the race ---------------------------------------------------------------------------------------------------------
 
-WIDTHS = np.array([1.0, 1.0, 3.0, 3.0, 12.0])  # of normal priors: two amplitudes, an offset, a trend, the frequency
-NEEDLE = np.array([0.8, -0.6, 2.0, -1.5, 9.37])
+WIDTHS = np.array([1.0, 1.0, 0.3, 0.3, 24.0])  # of normal priors: two amplitudes, an offset, a trend, the frequency
+NEEDLE = np.array([0.8, -0.6, 0.2, -0.1, 9.37])
 
 
 def basis(frequency):
@@ -252,17 +256,23 @@ def test_the_gradient_of_the_wave_is_its_gradient(rng):
         assert np.allclose((up - down) / (2 * h), gradient, rtol=1e-4, atol=1e-4 * np.abs(gradient).max())
 
 
-@pytest.mark.parametrize("key", range(3))
-def test_a_needle_that_plain_climbs_do_not_find_is_found(key):
-    starts = WIDTHS * np.random.default_rng([11, key]).standard_normal((512, 5))
+@pytest.mark.parametrize("key", range(4))
+def test_a_needle_is_found_that_plain_climbs_of_as_many_calls_do_not_find(key):
+    """It is felt within 1/20 of the frequency at 9.37: of 2 048 draws of the prior, N(0, 24^2), about three stand there."""
+    starts = WIDTHS * np.random.default_rng([11, key]).standard_normal((2048, 5))
     plain, raced = climber(), climber()
-    assert found(plain.climb(starts)) == 0
     tops = race(raced, starts, HELD, np.random.default_rng([12, key]))
-    assert found(tops) > 0 and max(tops, key=lambda top: top[1])[1] > wave(NEEDLE[None])[0][0] - 0.01
+    assert found(tops) > 0 and max(tops, key=lambda top: top[1])[1] > wave(NEEDLE[None])[0][0] - 0.1
+    first = 0
+    while plain.counted[0] < raced.counted[0]:
+        assert found(plain.climb(starts[first : first + 64])) == 0
+        first += 64
+    assert first < 1024 and raced.counted[0] < 1.5 * RACE_STEPS * len(starts)  # what a race is budgeted by
 
 
 def test_with_nothing_held_the_better_half_climbs_on():
     """On one hill all that are left end at its top; of 256 there are 64 left."""
+
     def hill(x):
         return -0.5 * np.sum(x**2, axis=1), -x
 

@@ -63,7 +63,10 @@ def test_a_narrow_mode_that_no_draw_has_met_contradicts_nothing():
     """Concave as far as these slopes tell: what is said of ln J is said of where it was looked at."""
     x = 0.5 * np.random.default_rng(1).standard_normal((300, D)) - 4.0
     assert at(wide_and_narrow, x).is_concave(warp(-4.0, 1.0))
-    for place, is_concave in ((4.9, False), (5.1, True)):  # before its top the slope leads away from the others, behind it home
+    for place, is_concave in (
+        (4.9, False),
+        (5.1, True),
+    ):  # before its top the slope leads away from the others, behind it home
         seen = np.concatenate([x, np.full((1, D), place)])
         assert at(wide_and_narrow, seen).is_concave(warp(-4.0, 1.0)) == is_concave
 
