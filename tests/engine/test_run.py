@@ -11,7 +11,17 @@ import supermodel as sm
 from engine_problems import gamma_rates, good_report, made_run
 from supermodel.engine import goals, meter
 from supermodel.engine.kernels import KERNELS
-from supermodel.engine.policy import CLOSED, CLOSING_ERROR, EFFORTS, EXPLORING, MOST_WORTH, TYPICAL
+from supermodel.engine.policy import (
+    CHEAP,
+    CLOSED,
+    CLOSING_ERROR,
+    DEAR,
+    EFFORTS,
+    EXPLORING,
+    MOST_WORTH,
+    TYPICAL,
+    VOUCHED,
+)
 from supermodel.engine.probe import canonical, probe
 from supermodel.engine.run import Run
 from supermodel.estimation.estimate import UNKNOWN
@@ -46,20 +56,33 @@ def test_models_are_taken_in_an_order_that_does_not_depend_on_their_names():
         ({}, 15),
         ({"dimension": 20}, 6),
         ({"spent": 100_000}, MOST_WORTH),
-        ({"is_traced": False}, 0),
+        ({"is_traced": False}, 15),
+        ({"is_traced": False, "dimension": 20}, 0),
+        ({"pace": 2 * DEAR}, 0),
         ({"second": 1}, 0),
         ({"kernel": "hamiltonian"}, 0),
     ],
 )
 def test_first_draws_are_more_where_a_posterior_was_dear_to_find(changed, blocks):
-    """A half of 8 000 evaluations at 256 a block, of few parameters a fifth; of black boxes, direct edges, trajectories none."""
-    what = {"is_traced": True, "dimension": 100, "second": None, "spent": 8_000, "kernel": "reference_jumps"} | changed
+    """A half of 8 000 evaluations at 256 a block, of few parameters a fifth; none of black boxes of few parameters, of dear
+    calls, of direct edges, of trajectories.
+    """
+    what = {
+        "is_traced": True,
+        "dimension": 100,
+        "second": None,
+        "spent": 8_000,
+        "kernel": "reference_jumps",
+        "pace": 0.0,
+    }
+    what |= changed
     edge = SimpleNamespace(
         is_traced=what["is_traced"], kernel=KERNELS[what["kernel"]], pair=SimpleNamespace(dimension=what["dimension"]),
         cost_of_a_step=lambda tuning: 16,
     )  # fmt: skip
     arm = SimpleNamespace(first=0, second=what["second"], edge=edge, tuning=None)
-    assert Run._worth(SimpleNamespace(pilots=[SimpleNamespace(evaluations=what["spent"])]), arm) == blocks
+    run = Run({}, None, 0, pilots=[SimpleNamespace(evaluations=what["spent"])], pace=what["pace"])
+    assert run._worth(arm) == blocks
 
 
 # -- what is known ----------------------------------------------------------------------------------------------------
@@ -152,11 +175,102 @@ def test_a_rough_answer_is_that_of_the_best_look():
     assert found.log_evidence("m1").error >= UNKNOWN
 
 
-def test_an_effort_shrinks_with_the_budget():
+@pytest.mark.parametrize(
+    "pace, explore, name",
+    [
+        (0.0, "auto", "patient"),  # as yet no call has been timed
+        (0.9 * CHEAP, "auto", "patient"),
+        (1.1 * CHEAP, "auto", "auto"),
+        (0.9 * DEAR, "auto", "auto"),
+        (1.1 * DEAR, "auto", "thrifty"),
+        (1.1 * DEAR, "thorough", "thorough"),  # what was asked for, whatever it costs
+        (0.0, "quick", "quick"),
+    ],
+)
+def test_how_hard_a_run_looks_follows_from_what_a_call_costs(pace, explore, name):
+    run = Run(gamma_rates()[0], None, 0, explore=explore, pace=pace)
+    assert run.effort_name == name and run._effort() == EFFORTS[name]
+    assert run.is_dear == (name == "thrifty")
+
+
+@pytest.mark.parametrize("pace", [0.0, 1e-3])
+def test_an_effort_shrinks_with_the_budget(pace):
     models, _ = gamma_rates()
-    assert Run(models, None, 0)._effort() == EFFORTS["auto"]
-    small = Run(models, None, 0, goals=goals.Goals(max_evaluations=2000))._effort()
-    assert small == EFFORTS["auto"].scaled(EXPLORING * 2000 / (2 * TYPICAL)) and small.level < EFFORTS["auto"].level
+    whole = Run(models, None, 0, pace=pace)._effort()
+    small = Run(models, None, 0, goals=goals.Goals(max_evaluations=2000), pace=pace)._effort()
+    assert small == whole.scaled(EXPLORING * 2000 / (2 * TYPICAL)) and small.level < whole.level
+    ample = goals.Goals(max_evaluations=int(2 * TYPICAL / EXPLORING))
+    assert Run(models, None, 0, goals=ample, pace=pace)._effort() == whole
+
+
+# -- replicates that vouch --------------------------------------------------------------------------------------------
+
+
+def replicated(report, log_evidence, vouched=0.03, is_agreed=True):
+    """One model with an edge to the reference, and what all points of its replicates give."""
+    run = made_run({(0, None): report})
+    pilot = run.pilots[0]
+    pilot.log_evidence, pilot.vouched, pilot.is_agreed = log_evidence, vouched, is_agreed
+    return run
+
+
+TROUBLE = {"rhat": 1.4}
+
+
+def test_where_chains_are_in_trouble_replicates_that_agree_with_them_answer():
+    """Their ln Z, with half of the difference in its error."""
+    report = good_report(2.0, 0.05, **TROUBLE)
+    run = replicated(report, 2.1)
+    assert run.is_vouched(run.arms[0])
+    found = run.evidences().log_evidence("m0")
+    assert found.value == 2.1 and found.error == pytest.approx(np.hypot(0.03, 0.5 * 0.1))
+
+
+def test_chains_without_trouble_answer_for_themselves():
+    run = replicated(good_report(2.0, 0.05), 2.1)
+    assert not run.is_vouched(run.arms[0])
+    found = run.evidences().log_evidence("m0")
+    assert found.value == 2.0 and found.error == pytest.approx(0.05)
+
+
+@pytest.mark.parametrize("errors, is_vouched", [(0.9 * VOUCHED, True), (1.1 * VOUCHED, False), (-1.1 * VOUCHED, False)])
+def test_replicates_vouch_within_so_many_errors_of_both(errors, is_vouched):
+    run = replicated(good_report(2.0, 0.05, **TROUBLE), 2.0 + errors * np.hypot(0.05, 0.03))
+    assert run.is_vouched(run.arms[0]) == is_vouched
+    assert (run.evidences().log_evidence("m0").value != 2.0) == is_vouched
+
+
+@pytest.mark.parametrize("said", [{"is_agreed": False}, {"vouched": np.inf}])
+def test_replicates_that_disagree_or_are_less_than_two_vouch_for_nothing(said):
+    run = replicated(good_report(2.0, 0.05, **TROUBLE), 2.0, **said)
+    assert not run.is_vouched(run.arms[0]) and run.evidences().log_evidence("m0").error == pytest.approx(0.05)
+
+
+def test_chains_that_give_no_number_leave_the_answer_to_replicates():
+    run = replicated(good_report(np.nan, np.inf), 2.0)
+    assert run.is_vouched(run.arms[0])
+    found = run.evidences().log_evidence("m0")
+    assert found.value == 2.0 and found.error == pytest.approx(0.03)
+    alone = replicated(good_report(np.nan, np.inf), 2.0, vouched=np.inf)  # negative control
+    assert not alone.is_vouched(alone.arms[0]) and alone.evidences().log_evidence("m0").error >= UNKNOWN
+
+
+def test_no_edge_between_two_models_is_vouched_for():
+    """Replicates know ln Z of one model, which such an edge does not tell."""
+    run = made_run({(0, 1): good_report(1.0, 0.05, **TROUBLE), (1, None): good_report(2.0)})
+    for pilot in run.pilots:
+        pilot.log_evidence, pilot.vouched = 3.0, 0.03
+    assert not any(run.is_vouched(arm) for arm in run.arms)
+    assert run.evidences().log_evidence("m0").value == 3.0 and run.evidences().log_bayes_factor("m0", "m1").value == 1.0
+
+
+def test_what_replicates_disagree_on_is_in_the_error_of_the_answer():
+    run = made_run({(0, None): good_report(2.0, 0.04), (1, None): good_report(1.0, 0.03)})
+    run.pilots[0].doubt = 0.3
+    found = run.evidences()
+    assert found.log_evidence("m0").error == pytest.approx(np.hypot(0.04, 0.3))
+    assert found.log_evidence("m1").error == pytest.approx(0.03)
+    assert found.log_bayes_factor("m0", "m1").error == pytest.approx(np.sqrt(0.04**2 + 0.3**2 + 0.03**2))
 
 
 # -- budgets ----------------------------------------------------------------------------------------------------------

@@ -112,7 +112,7 @@ def test_a_traced_model_is_timed_with_its_gradient_and_without_its_compilation()
 
 
 def test_dear_gradients_of_a_traced_model_are_spared(monkeypatch):
-    """Three parameters whose ln J is not concave: 9 000 slopes by default."""
+    """Three parameters whose ln J is not concave: replicates and a race by default."""
 
     def log_likelihood(p):
         return -0.5 * jnp.sum(((jnp.sin(p["x"]) + p["x"] - 0.5) / 0.3) ** 2)

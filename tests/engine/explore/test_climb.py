@@ -7,7 +7,7 @@ import pytest
 
 from engine_problems import Box, log_normal
 from supermodel.embedding.warp import identity
-from supermodel.engine.explore.climb import Climber, Mode, find_modes, hills_of, summits
+from supermodel.engine.explore.climb import Climber, Climbs, Mode, find_modes, hills_of, summits
 from supermodel.engine.explore.cloud import Cloud, Prior, scale_of
 
 MEANS = np.array([[-3.0, -1.0], [2.0, 2.0], [3.0, -3.0]])
@@ -27,9 +27,10 @@ def climber(function, centre, scale, far=np.inf):
     """A climber on any function of NumPy; `calls` counts its points, and what is beyond `far` is outside of the prior."""
     calls, joint = [], SimpleNamespace(is_far=lambda x: np.linalg.norm(x, axis=1) > far)
 
-    def value_and_gradient(joint, points):
+    def value_and_gradient(joint, points, free):
         calls.append(len(points))
-        return function(points)
+        value, gradient = function(points)
+        return value, gradient if free is None else np.where(free, gradient, 0.0)
 
     found = Climber(joint, SimpleNamespace(value_and_gradient=value_and_gradient), centre, scale)
     found.calls = calls
@@ -158,3 +159,50 @@ def test_a_ridge_is_one_mode(rng):
 
     modes, _ = find_modes(climber(ridge, np.zeros(2), np.full(2, 3.0)), 3.0 * rng.standard_normal((12, 2)), 12)
     assert len(modes) == 1 and np.linalg.norm(modes[0].point) < 1e-3
+
+
+def test_what_is_held_stays_to_the_bit_and_the_rest_climbs_to_the_profile():
+    """ln J = -(b - a)^2 / 2 w^2 - a^2 / 2: with a held, the top is at b = a."""
+    w = 0.1
+
+    def profile(x):
+        a, b = x.T
+        pull = (b - a) / w**2
+        return -0.5 * ((b - a) / w) ** 2 - 0.5 * a**2, np.stack([pull - a, -pull], axis=1)
+
+    starts = np.array([[0.3, 2.0], [-1.7, 0.5], [0.0, 0.0]])
+    free = climber(profile, np.zeros(2), np.full(2, 2.0))
+    held = Climbs.begun(free.holding(np.array([True, False])), starts)
+    held.go(60)
+    assert np.array_equal(held.x[:, 0], starts[:, 0])
+    # A climb ends where less than 1e-3 nats are promised: within sqrt(2e-3) widths of the profile.
+    assert np.all(np.abs(held.x[:, 1] - starts[:, 0]) < np.sqrt(2e-3) * w)
+    assert held.value == pytest.approx(-0.5 * starts[:, 0] ** 2, abs=1e-3)
+    modes, _ = find_modes(free, starts, 4)  # negative control: nothing is held, and all come to one top
+    assert len(modes) == 1 and np.linalg.norm(modes[0].point) < 1e-3
+    assert free.holding(np.zeros(2, bool)).free is None  # nothing held is all free
+
+
+def test_some_climbs_go_on_as_they_would_have_in_company(prior_draws):
+    """Kept rows take their memory with them: the same tops to the bit, whoever climbs beside them."""
+    there = climber(mixture, np.zeros(2), np.full(2, 4.0))
+    rows = np.array([9, 2, 30])
+    company = Climbs.begun(there, prior_draws[:40])
+    company.go(3)
+    alone = company.kept(rows)
+    assert np.array_equal(alone.x, company.x[rows]) and np.array_equal(alone.steps, company.steps[:, rows])
+    company.go(60), alone.go(60)
+    assert np.array_equal(alone.x, company.x[rows]) and np.array_equal(alone.value, company.value[rows])
+
+
+def test_of_each_two_climbs_the_higher_goes_on(prior_draws):
+    there = climber(mixture, np.zeros(2), np.full(2, 4.0))
+    first, second = Climbs.begun(there, prior_draws[:30]), Climbs.begun(there, prior_draws[30:60])
+    best, is_second = first.higher(second), second.value > first.value
+    assert 0 < is_second.sum() < 30
+    for name in ("y", "value", "gradient", "going"):
+        a, b = getattr(first, name), getattr(second, name)
+        wanted = [b[k] if is_second[k] else a[k] for k in range(30)]
+        assert np.array_equal(getattr(best, name), wanted)
+    assert np.array_equal(best.steps[:, is_second], second.steps[:, is_second])
+    assert np.array_equal(best.changes[:, ~is_second], first.changes[:, ~is_second])

@@ -11,9 +11,9 @@ import supermodel as sm
 from engine_problems import Box, Conjugate, meter, two_modes
 from supermodel.embedding.warp import Warp, identity
 from supermodel.engine.explore import few
-from supermodel.engine.explore.few import look_at_few
+from supermodel.engine.explore.few import SLACK, look_at_few
 from supermodel.engine.explore.paths import by_level
-from supermodel.engine.policy import BATCH, EFFORTS
+from supermodel.engine.policy import BATCH, EFFORTS, MISSED
 from supermodel.engine.probe import canonical
 from supermodel.models.joint import Joint
 
@@ -85,9 +85,9 @@ def black_box():
     return box, looked(box)
 
 
-def test_a_black_box_is_looked_at_twice_by_different_paths(black_box):
+def test_a_black_box_is_looked_at_by_sealed_replicates(black_box):
     box, pilot = black_box
-    assert [look.name for look in pilot.looks[:2]] == ["levels", "temperatures"] and pilot.is_agreed
+    assert [look.name for look in pilot.looks[:2]] == ["replicate", "replicate"] and pilot.is_agreed
     for look in pilot.looks:
         assert abs(look.log_evidence - box.log_evidence) < 5 * look.error < 1.0
 
@@ -97,34 +97,71 @@ def test_a_quick_look_is_one():
     assert len(pilot.looks) == 1
 
 
-@pytest.fixture
-def first_look_is_wrong(monkeypatch):
-    """It claims another evidence, by three nats."""
-    note = few.Explorer._note
+class Noted:
+    """A cloud whose ln Z is off by so much, as a replicate notes it."""
 
-    def wrong(self, name, *rest):
-        note(self, name, *rest)
-        if name == "levels":
-            self.looks[-1] = self.looks[-1]._replace(log_evidence=self.looks[-1].log_evidence + 3.0)
+    def __init__(self, cloud, off):
+        self.cloud, self.off = cloud, off
+
+    def log_evidence(self):
+        value, error = self.cloud.log_evidence()
+        return value + self.off, error
+
+    def log_weights(self):
+        return self.cloud.log_weights()
+
+
+def off_by(monkeypatch, *offs):
+    """Replicates claim other evidences, the first ones by so many nats."""
+    note, noted = few.Explorer._note, []
+
+    def wrong(self, name, cloud, since):
+        if name.startswith("replicate"):
+            noted.append(name)
+            cloud = Noted(cloud, offs[len(noted) - 1] if len(noted) <= len(offs) else 0.0)
+        note(self, name, cloud, since)
 
     monkeypatch.setattr(few.Explorer, "_note", wrong)
 
 
-def test_looks_that_disagree_are_not_agreed(first_look_is_wrong):
-    assert not looked(Box(two_modes, 2), AUTO._replace(nested=0)).is_agreed
+def test_replicates_that_disagree_are_not_agreed(monkeypatch):
+    off_by(monkeypatch, 3.0)
+    assert not looked(Box(two_modes, 2), AUTO._replace(replicates=2)).is_agreed
 
 
-@pytest.mark.parametrize("thinned", [False, True])
-def test_further_looks_settle_what_two_disagree_on(first_look_is_wrong, monkeypatch, thinned):
-    """Wider levels first; nested slices only where these lost their population."""
-    if thinned:
-        monkeypatch.setattr(few, "by_level", lambda *rest: by_level(*rest) and False)
+def test_further_replicates_of_twice_the_size_settle_what_two_disagree_on(monkeypatch):
+    off_by(monkeypatch, 3.0)
+    levels = []
+    monkeypatch.setattr(few, "by_level", lambda cloud, rng, n: levels.append(n) or by_level(cloud, rng, n))
     box = Box(two_modes, 2)
-    pilot = looked(box, AUTO._replace(nested=100))
-    names = [look.name for look in pilot.looks[2:]]
-    assert names == ["wider levels", "nested slices"][: 1 + thinned]
-    assert pilot.is_agreed
-    assert abs(pilot.looks[-1].log_evidence - box.log_evidence) < 5 * pilot.looks[-1].error
+    pilot = looked(box, AUTO)
+    assert [look.name for look in pilot.looks] == ["replicate", "replicate", "replicate × 2"] and pilot.is_agreed
+    assert levels == [AUTO.level, AUTO.level, 2 * AUTO.level]
+    for value, error in ((pilot.looks[2].log_evidence, pilot.looks[2].error), (pilot.log_evidence, SLACK)):
+        assert abs(value - box.log_evidence) < 5 * error < 0.5
+
+
+@pytest.mark.parametrize("patience, most", [(15_000, 4), (60_000, 4), (500_000, 4), (500_000, 3)])
+def test_replicates_that_never_agree_end_with_patience_or_their_number(patience, most, monkeypatch):
+    """After each but the first, twice what it cost must be left for the next, which is of twice the size."""
+    off_by(monkeypatch, 3.0, -3.0, 9.0, -9.0)
+    pilot = looked(Box(two_modes, 2), AUTO._replace(patience=patience, replicates=most, race=0))
+    spent = np.array([look.evaluations for look in pilot.looks])
+    left = patience - (np.cumsum(spent) - BATCH)  # the first draws are known before
+    assert not pilot.is_agreed and 2 <= len(spent) <= most
+    assert np.all(2 * spent[1:-1] <= left[1:-1])
+    assert len(spent) == most or 2 * spent[-1] > left[-1]
+    assert len(spent) == most if patience > 100_000 else spent.sum() <= patience + BATCH
+
+
+def test_replicates_share_no_points_and_their_union_is_the_answer(black_box):
+    """Their own random numbers: no point of one is a point of another."""
+    box, pilot = black_box
+    first, second = pilot.looks[:2]
+    assert first.log_evidence != second.log_evidence
+    assert pilot.capture.replicates == len(pilot.looks) and 0 < pilot.capture.missed < MISSED
+    assert abs(pilot.log_evidence - box.log_evidence) < 5 * SLACK
+    assert 0.0 < pilot.vouched < 0.2 and pilot.doubt == 0.0
 
 
 def narrow_modes(d, sd, traced):

@@ -5,16 +5,16 @@ import pytest
 
 from engine_problems import Box, assert_within, log_normal, two_modes
 from supermodel.engine.explore.cloud import Cloud, Prior, effective_size, fitted, flattened
-from supermodel.engine.explore.paths import by_level, by_temperature, off_the_floor, polish
+from supermodel.engine.explore.paths import by_level, off_the_floor, polish
 from supermodel.estimation.estimate import Estimate
 
 
-def walked(box, path, rng, n=300):
-    """The cloud at the end of a path, polished."""
+def walked(box, rng, n=300):
+    """The cloud at the end of its levels, polished."""
     cloud = Cloud(box.joint, box.joint.log_likelihood_at)
     with np.errstate(all="ignore"):  # as within an explorer: weights may underflow
         cloud.grow(Prior(box.joint), 2 * n, rng)
-        path(cloud, rng, n)
+        by_level(cloud, rng, n)
         polish(cloud, rng, n)
     return cloud
 
@@ -23,12 +23,11 @@ def right(x):
     return x[:, 0] > 1
 
 
-@pytest.mark.parametrize("path", [by_level, by_temperature])
 @pytest.mark.parametrize("d", [1, 2])
-def test_a_wide_and_a_narrow_mode_are_both_found(path, d, rng):
+def test_a_wide_and_a_narrow_mode_are_both_found(d, rng):
     """The evidence within five errors, and the narrow mode's share of it: 0.3 is not lost."""
     box = Box(two_modes, d)
-    cloud = walked(box, path, rng)
+    cloud = walked(box, rng)
     assert_within(Estimate(*cloud.log_evidence()), box.log_evidence, most=0.09)
     w = np.exp(cloud.log_weights() - cloud.log_evidence()[0])
     share, truth = w[right(cloud.x)].sum(), box.share(right)
@@ -36,19 +35,17 @@ def test_a_wide_and_a_narrow_mode_are_both_found(path, d, rng):
     assert abs(share - truth) < 5 * error < 0.2
 
 
-@pytest.mark.parametrize("path", [by_level, by_temperature])
-def test_a_posterior_far_narrower_than_the_prior(path, rng):
+def test_a_posterior_far_narrower_than_the_prior(rng):
     """A part in 10^8 of the plane: no prior draw is near it."""
     box = Box(lambda x: log_normal(x, 3.0, 4e-4), 2)
-    cloud = walked(box, path, rng)
+    cloud = walked(box, rng)
     truth = log_normal(np.full((1, 2), 3.0), 0.0, 4.0)[0]  # the prior is flat over so small a peak
     assert_within(Estimate(*cloud.log_evidence()), truth, most=0.09)
 
 
-@pytest.mark.parametrize("path", [by_level, by_temperature])
-def test_a_likelihood_that_is_flat_ends_at_once(path, rng):
+def test_a_likelihood_that_is_flat_ends_at_once(rng):
     box = Box(lambda x: np.zeros(len(x)), 2)
-    cloud = walked(box, path, rng)
+    cloud = walked(box, rng)
     assert len(cloud) < 10 * 300
     value, error = cloud.log_evidence()
     assert abs(value) < 5 * error < 0.3
@@ -58,7 +55,7 @@ def test_levels_pass_a_plateau(rng):
     """L = 1 on a disk and 0.01 elsewhere: no level divides either, and the evidence is known."""
     box = Box(lambda x: np.where(np.sum(x**2, axis=1) < 1, 0.0, np.log(0.01)), 2)
     inside = 1 - np.exp(-0.5 / 4.0**2)
-    cloud = walked(box, by_level, rng)
+    cloud = walked(box, rng)
     assert_within(Estimate(*cloud.log_evidence()), np.log(inside + 0.01 * (1 - inside)), most=0.09)
 
 
@@ -75,7 +72,7 @@ def test_polishing_makes_the_draws_nearly_equal_in_weight(rng):
 
 
 def test_a_hat_on_a_floor_is_found_and_weighed(rng):
-    """One prior draw in 3 000 stands on it, and no level or temperature leads there."""
+    """One prior draw in 3 000 stands on it, and no level leads there."""
     box = Box(lambda x: np.where(np.sum((x - 1.0) ** 2, axis=1) < 0.1**2, 0.0, -50.0), 2)
     cloud = Cloud(box.joint, box.joint.log_likelihood_at)
     with np.errstate(all="ignore"):
@@ -95,10 +92,10 @@ def test_where_draws_differ_there_is_no_floor_to_leave(rng):
     assert len(cloud) == 500
 
 
-def test_temperatures_begin_where_a_vague_prior_needs_them(rng):
-    """ln L reaches -1e18: the first step is 1e-18 of the whole way, and the path arrives."""
+def test_levels_come_down_from_a_vague_prior(rng):
+    """ln L reaches -1e18, and a part in 10^9 of the prior is likely: about 17 cuts of 0.3, and the path arrives."""
     box = Box(lambda x: log_normal(x, 1.0, 1.0), 1, wide=1e9)
-    cloud = walked(box, by_temperature, rng)
+    cloud = walked(box, rng)
     truth = log_normal(np.zeros((1, 1)), 0.0, 1e9)[0]
     assert_within(Estimate(*cloud.log_evidence()), truth, most=0.09)
 
