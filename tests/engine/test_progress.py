@@ -113,6 +113,16 @@ def test_a_run_that_explores_says_what_it_does_and_how_fast():
     assert expected(Exploring(explore="quick")) < calls < expected(Exploring(explore="thorough"))
 
 
+def test_slow_first_calls_foretell_a_thrifty_run():
+    # A run knows its pace when the first calls of all models are made; until then the meter's clock is asked.
+    calls = {"explore": "patient", "evaluations": 12}
+    slow, quick = Exploring(**calls, seconds_calling=12 * 0.05), Exploring(**calls, seconds_calling=12 * 1e-4)
+    slow.pace = quick.pace = 0.0
+    slow.probes = quick.probes = []
+    known = Exploring(explore="thrifty", evaluations=12, probes=[])
+    assert expected(slow) == expected(known) < 0.1 * expected(quick)
+
+
 def test_the_limits_count_while_exploring():
     assert seconds_left(Exploring(goals=Goals(max_seconds=30.0)), 10.0) == pytest.approx(20.0)
     assert seconds_left(Exploring(limit=1624), 10.0) == pytest.approx(10.0)

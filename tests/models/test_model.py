@@ -10,6 +10,7 @@ import scipy.stats
 
 from supermodel.errors import DataError, ModelError
 from supermodel.models import Gaussian, Joint, Model, Space
+from supermodel.models.noise import StudentT
 
 NORMAL = {"a": dist.Normal(0, 1)}
 X, Y = np.array([0.5, 1.0, 2.5]), np.array([1.0, 0.4, -0.3])
@@ -144,3 +145,33 @@ def test_models_show_themselves():
     assert repr(Model({"omega": dist.Normal(1, 2)}, abs)) == "Model(omega ~ Normal(1, 2))"
     assert repr(Model({}, abs)) == "Model(no parameters)"
     assert "× 3" in repr(Model({"v": dist.Normal(0, 1).expand([3])}, abs))
+
+
+def test_a_scale_that_can_be_none_is_told_with_its_place():
+    model = Model(NORMAL, predict=lambda p, x: p["a"] * x)
+    with pytest.raises(DataError, match=r"column 'sigma', row 1 \(counted from 0\), is 0: .*above 0"):
+        model.log_likelihood({"a": 1.0}, {"x": X, "y": Y, "sigma": np.array([0.1, 0.0, 0.1])})
+    with pytest.raises(DataError, match="`sigma` of the noise is -0.2: .*above 0"):
+        Gaussian(-0.2)
+    with pytest.raises(DataError, match=r"`sigma` of the noise, row 2 \(counted from 0\), is nan"):
+        StudentT(4.0, np.array([0.1, 0.1, np.nan]))
+    with pytest.raises(DataError, match="`df` of the noise is 0"):
+        StudentT(0.0)
+    # Beside a covariance no scatter is a scatter, and what a parameter is worth is for ln L to tell.
+    assert Gaussian(0.0, covariance=np.eye(3)).is_correlated
+    fitted = Model({"a": dist.Normal(), "s": dist.Normal()}, predict=lambda p, x: p["a"] * x, noise=Gaussian("s"))
+    assert math.isnan(fitted.log_likelihood({"a": 1.0, "s": -1.0}, {"x": X, "y": Y}))
+
+
+def test_a_prediction_that_asks_for_no_column_is_told_of_them():
+    model = Model(NORMAL, predict=lambda p, x: p["a"] * x)
+    with pytest.raises(DataError, match="argument 'x' is no column of the data, which has sigma, t, y"):
+        model.log_likelihood({"a": 1.0}, {"t": X, "y": Y, "sigma": 0.1})
+    whole = Model(NORMAL, predict=lambda p, data: p["a"] * data["t"])
+    assert math.isfinite(whole.log_likelihood({"a": 1.0}, {"t": X, "y": Y, "sigma": 0.1}))
+
+
+def test_a_prediction_of_another_length_is_not_blamed_on_the_columns():
+    model = Model(NORMAL, predict=lambda p, x: p["a"] * x[:2])
+    with pytest.raises(DataError, match="gives 2 values for 3 values .*does it cut or bin a column"):
+        model.log_likelihood({"a": 1.0}, {"x": X, "y": Y, "sigma": 0.1})

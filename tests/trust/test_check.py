@@ -84,6 +84,9 @@ def test_a_likelihood_in_place_of_its_logarithm_is_seen(monkeypatch):
 
     assert asked(many, likelihood()) is True
     assert asked(many, lambda p, data: np.exp(likelihood()(p, data))) is False
+    # Densities above 1 are told by those that vanish beside them; a fit so good that ln L is above 0 all over is not.
+    assert asked(many, lambda p, data: np.exp(100.0 + 10 * likelihood()(p, data))) is False
+    assert asked({"y": np.array([0.1])}, lambda p, data: 5.0 + np.tanh(p["level"])) is True
     # One datum, and a prior within its error: ln L and L look alike, which is said and not judged.
     assert asked({"y": np.array([0.1])}, lambda p, data: 0.5 + 0.01 * np.tanh(p["level"])) is None
 

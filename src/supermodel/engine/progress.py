@@ -16,7 +16,7 @@ from typing import Any, NamedTuple, Protocol, TextIO
 
 from markupsafe import escape
 
-from supermodel.engine.policy import CHAINS, EFFORTS, FIRST_BLOCKS, STEPS, TYPICAL
+from supermodel.engine.policy import CHAINS, DEAR, EFFORTS, FIRST_BLOCKS, STEPS, TYPICAL
 from supermodel.estimation.estimate import Estimate, Evidences
 
 logger = logging.getLogger("supermodel")
@@ -185,12 +185,19 @@ LONGER = (
 
 def usual(run: Any, joint: Any) -> Usual:
     """What a model takes at the run's effort, before anything is known of it."""
-    if run.effort_name != "thrifty":
+    if run.effort_name != "thrifty" and not _will_spare(run):
         effort = EFFORTS[run.effort_name].level / EFFORTS["auto"].level
         return Usual(TYPICAL * effort, 2 * FIRST_BLOCKS * STEPS * CHAINS)
     d = getattr(joint, "dimension", 1)
     look, more_look, ladder, more_ladder = THRIFTY[bool(getattr(joint, "is_traceable", False))]
     return Usual(look + more_look * d, ladder + more_ladder * d)
+
+
+def _will_spare(run: Any) -> bool:
+    """Whether the clock is about to ask for thrift: while the first calls are made a run has no pace of its own yet."""
+    meter = getattr(run, "meter", None)
+    timed = getattr(meter, "seconds_calling", 0.0)
+    return run.effort_name == "patient" and not run.pace and timed > DEAR * run.evaluations > 0.0
 
 
 def expected(run: Any) -> float:

@@ -12,7 +12,7 @@ import numpy as np
 from supermodel.errors import DataError, ModelError, suggestion
 from supermodel.models.columns import as_columns
 from supermodel.models.joint_space import JointSpace
-from supermodel.models.noise import Gaussian, Noise, columns_of, total
+from supermodel.models.noise import Gaussian, Noise, check_scales, columns_of, total
 from supermodel.models.space import Space
 
 
@@ -204,6 +204,13 @@ class Model:
                     f"`predict` fails on columns of different lengths ({_lengths(named)}): {error}. A row of the data is one "
                     "datum: give columns of one length."
                 ) from error
+            whole = [name for name, given in named.items() if given is data]
+            if whole and isinstance(data, Mapping) and isinstance(error, TypeError):
+                raise DataError(
+                    f"`predict` fails ({type(error).__name__}: {error}). Its argument {whole[0]!r} is no column of the data, "
+                    f"which has {', '.join(sorted(data))}, so that it is given all columns, as a dict. Name the argument as "
+                    f'the column is called, or write {whole[0]}["name of a column"] for one of them.'
+                ) from error
             raise
         if found is None:
             raise ModelError(
@@ -275,6 +282,7 @@ class Model:
                 'a model with `predict` and `noise` needs data with a column "y", e.g. data={"x": x, "y": y}; '
                 f"got {sorted(data) if isinstance(data, Mapping) else type(data).__name__}. Call the measured column so."
             )
+        check_scales(self.noise, data)
         # A noise may take a fitted parameter by name (Gaussian("scatter")); columns go first.
         mean, known = self.prediction(values, data), {**values, **data}
         try:
@@ -282,10 +290,14 @@ class Model:
         except (TypeError, ValueError) as error:
             if isinstance(error, DataError) or "broadcast" not in str(error):
                 raise
+            lengths = _lengths(data)
+            told = f'`predict` gives {_length(mean)} for {_length(data["y"])} of data["y"]'
             raise DataError(
-                f'the columns do not fit each other: `predict` gives {_length(mean)} for {_length(data["y"])} of data["y"], '
-                f"and the lengths of the columns are {_lengths(data)}. A row of the data is one datum: give columns of one "
-                "length."
+                f"the columns do not fit each other: {told}, and the lengths of the columns are {lengths}. A row of the data "
+                "is one datum: give columns of one length."
+                if lengths
+                else f"{told}, and the columns are of one length. It must return one prediction per datum, or one number for "
+                "all: does it cut or bin a column? (A sigma of another length fails in the same way.)"
             ) from error
         if np.shape(result) != (np.shape(data["y"]) if blocks is None else (len(blocks),)):
             raise DataError(

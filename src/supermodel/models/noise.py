@@ -80,6 +80,7 @@ class Gaussian:
             value = getattr(self, name)
             if value is not None and not isinstance(value, str) and not callable(value):
                 object.__setattr__(self, "_lower", factor_of(value))  # here, so that a wrong one is told at once
+        check_scales(self)
 
     @property
     def is_correlated(self) -> bool:
@@ -145,6 +146,9 @@ class StudentT:
 
     df: Any
     sigma: Any = "sigma"
+
+    def __post_init__(self):
+        check_scales(self)
 
     def pointwise(self, prediction: Any, data: Mapping[str, Any]) -> Any:
         import jax.numpy as jnp
@@ -240,6 +244,34 @@ def _is_traced(values: Any) -> bool:
     import jax
 
     return isinstance(values, jax.core.Tracer)
+
+
+def check_scales(noise: Any, columns: Mapping[str, Any] | None = None) -> None:
+    """Refuse numbers that can be no scale, where column and row are still known: of the noise itself, or of `columns`.
+
+    What parameters and functions give is not judged: there ln L tells.
+    """
+    for label in ("sigma", "df"):
+        value = getattr(noise, label, None)
+        if value is None or callable(value) or isinstance(value, str) != (columns is not None):
+            continue
+        if isinstance(value, str) and value not in (columns or {}):
+            continue
+        found = columns[value] if columns is not None else value
+        if not _is_traced(found):  # whoever traces data checks them before
+            name = f"column {value!r}" if isinstance(value, str) else f"`{label}` of the noise"
+            _refuse_scale(np.asarray(found, float), name, getattr(noise, "is_correlated", False))
+
+
+def _refuse_scale(array: np.ndarray, name: str, allows_zero: bool) -> None:
+    wrong = np.flatnonzero(~(np.isfinite(array) & ((array >= 0) if allows_zero else (array > 0))))
+    if len(wrong):
+        where = f", row {wrong[0]} (counted from 0)," if array.ndim else ""
+        raise DataError(
+            f"{name}{where} is {np.ravel(array)[wrong[0]]:g}: it must be a number {'from 0 up' if allows_zero else 'above 0'}, "
+            "or the datum has no density. Write a standard deviation (not its negative or a flag such as 0 or -99), and "
+            "leave out what has none."
+        )
 
 
 def _counts(values: Any, noise: str) -> Any:

@@ -133,6 +133,9 @@ def _alpha_of_chain(result: Comparison, record: ChainRecord, ax: Axes) -> Axes:
     return ax
 
 
+LEAST_SPAN = 5e-4  # nats about the answer that an axis shows: errors are printed down to 0.0001
+
+
 @plot()
 def trace(result: Comparison, first: str | None = None, second: str | None = None, *, ax: Axes) -> Axes:
     """ln B from the first n draws, with bands of one and two errors; the second estimator dashed, the target dotted."""
@@ -174,6 +177,8 @@ def trace(result: Comparison, first: str | None = None, second: str | None = Non
     end_labels(ax, labels)
     ax.set_xlabel("draws used")
     ax.set_ylabel(what)
+    if span < LEAST_SPAN:  # labels of fourteen digits would tell of rounding, and run over the label of the axis
+        ax.set_ylim(final.value - LEAST_SPAN, final.value + LEAST_SPAN)
     ax.ticklabel_format(axis="y", useOffset=False)
     ax.set_title(f"{what} = {shown(final)}")
     stamp(ax, (result.verdict_between(first, second) if second else result.verdict).level)

@@ -140,6 +140,9 @@ def _integral(density, y: np.ndarray) -> float:
 
 N_DRAWS = 256  # of the prior: likelihood calls that a check may take beside its comparisons
 TINY = 1e-3  # of the highest: more than half of all ln L between 0 and that are densities, not their logarithms
+VANISHING = (
+    1e-9  # of the highest: none of them is below 0 and one is this near it, which sums of log densities never are
+)
 
 
 @in_float64
@@ -156,12 +159,15 @@ def _draws(name: str, model: Model, data: Any) -> list[Finding]:
 
 
 def _logarithm(name: str, values: np.ndarray) -> Finding:
-    """A likelihood lies between 0 and 1 where its logarithm would be far below 0: many data make it tiny almost everywhere."""
+    """A likelihood is never below 0, and tiny almost everywhere, where its logarithm would be far below 0.
+
+    Above 1 (a narrow density can be) only values that vanish beside the highest tell, for a count or a fit may have ln L > 0.
+    """
     question = f"the likelihood of {name!r} is a logarithm"
     seen = values[np.isfinite(values)]
     low, high = float(seen.min()), float(seen.max())
     told = f"between {low:.3g} and {high:.3g} at {len(seen)} prior draws"
-    if low < 0 or high > 1 or low == high:
+    if low < 0 or low == high or (high > 1 and low > VANISHING * high):
         return Finding(question, True, told)
     advice = "as densities are and their logarithms hardly ever. Return ln L, the sum of the log densities of the data, not L"
     return Finding(question, False if np.median(seen) < TINY * high else None, f"{told}, {advice}")

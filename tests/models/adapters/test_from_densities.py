@@ -161,3 +161,8 @@ def test_vectorised_densities(rng):
     np.testing.assert_allclose(
         Joint("m", model).log_joint_at(points), stats.norm.logpdf(points[:, 0]) - points[:, 0] ** 2
     )
+
+
+def test_a_sampler_of_other_arguments_is_told_how_it_is_called():
+    with pytest.raises(SupermodelError, match=r"sample_prior\(rng, n\).*lambda rng, n"):
+        from_log_density(lambda p: 0.0, zero, lambda rng: {"a": rng.normal()})

@@ -7,6 +7,7 @@ differs from 1 where the density is not normalised, the two differ where sampler
 
 from __future__ import annotations
 
+import inspect
 import math
 from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
@@ -47,6 +48,16 @@ def from_log_density(
 
 
 def _first_draws(sample_prior: Any) -> dict[str, np.ndarray]:
+    try:
+        inspect.signature(sample_prior).bind(None, 3)
+    except TypeError as error:
+        raise ModelError(
+            f"`sample_prior` is called as sample_prior(rng, n), with a generator of numpy.random and how many draws are "
+            f"wanted, and does not take that: {error}. "
+            'Write e.g. lambda rng, n: {"a": rng.normal(0, 1, n)}.'
+        ) from error
+    except ValueError:  # a function of compiled code that tells nothing of its arguments
+        pass
     draws = sample_prior(np.random.default_rng(0), 3)
     if not isinstance(draws, Mapping) or not draws:
         raise ModelError(
