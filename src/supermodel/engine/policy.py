@@ -81,6 +81,7 @@ MISSED = (
 )
 MISSED_MASS = 0.7  # nats: what is missed then is taken to be as much as what was found
 CAPTURED = 0.5  # of an island's evidence that a replicate must give by itself to have found it
+CAPTURED_BY = 10  # effective points of its own on which that must rest
 CAPTURE_PRIOR = (
     2.0,
     0.5,

@@ -15,8 +15,8 @@ import numpy as np
 from scipy.special import betaln
 
 from supermodel.embedding.reference import Hills
-from supermodel.engine.explore.cloud import Cloud, fitted, log_sum
-from supermodel.engine.policy import CAPTURE_PRIOR, CAPTURED, DOF, MOST_HILLS
+from supermodel.engine.explore.cloud import Cloud, effective_size, fitted, log_sum
+from supermodel.engine.policy import CAPTURE_PRIOR, CAPTURED, CAPTURED_BY, DOF, MOST_HILLS
 
 
 class Capture(NamedTuple):
@@ -34,13 +34,17 @@ def captured(
     found = fitted(union, union.log_weights(), rng, MOST_HILLS, DOF, 1.0, start)
     label = found.hills.island_of()
 
-    def by_island(cloud: Cloud) -> np.ndarray:
+    def by_island(cloud: Cloud) -> list[np.ndarray]:
         of = label[np.argmax(found.hills.log_parts(np, found.warp.inverse(cloud.x)), axis=1)]
         log_w = cloud.log_weights()
-        return np.array([log_sum(np.where(of == j, log_w, -np.inf)) for j in range(label.max() + 1)])
+        return [np.where(of == j, log_w, -np.inf) for j in range(label.max() + 1)]
 
-    whole, parts = by_island(union), np.array([by_island(cloud) for cloud in replicates])  # (islands,), (K, islands)
-    has = (parts > whole + np.log(CAPTURED)) & np.array(counts)[:, None]
+    whole = np.array([log_sum(w) for w in by_island(union)])  # (islands,)
+    each = [by_island(cloud) for cloud in replicates]
+    parts = np.array([[log_sum(w) for w in islands] for islands in each])  # (K, islands)
+    # A few lucky points are no capture.
+    rests = np.array([[effective_size(w) >= CAPTURED_BY for w in islands] for islands in each])
+    has = (parts > whole + np.log(CAPTURED)) & rests & np.array(counts)[:, None]
     k, hits = len(replicates), float(np.exp(whole - log_sum(whole)) @ has.sum(axis=0))
     a, b = CAPTURE_PRIOR[0] + hits, CAPTURE_PRIOR[1] + k - hits
     missed = float(np.exp(betaln(a, b + k) - betaln(a, b)))
