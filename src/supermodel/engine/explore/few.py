@@ -343,7 +343,8 @@ class Explorer:
         by_level(cloud, rng, n)
         polish(cloud, rng, n)
         self._note("levels", cloud, since)
-        return len(self.scout.modes) == known
+        whole = Look("all", *self._merged().log_evidence(), 0)
+        return len(self.scout.modes) == known and self.looks[-1].agrees(whole, AGREE_ERRORS, 0.0)
 
     def _resolves(self, cloud: Cloud, n: int) -> bool:
         """Whether `n` prior draws lie so close in every coordinate that no basin fits between them."""
