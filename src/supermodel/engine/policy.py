@@ -76,42 +76,34 @@ ENOUGH = 120  # effective draws that a look must rest on
 MOST_HILLS = 32  # of a reference
 FITTED = 4000  # draws that a reference is fitted to: more take seconds and change nothing
 FLOOR = 5  # times the prior draws of a first look that are spent where most of them tie: nothing else finds what rises there
-MISSED = (
-    0.06  # chance that a mode was missed by all replicates, above which a further one is run: two that agree leave 0.03
-)
+# A further replicate is run above this chance that a mode was missed by all: two that agree leave 0.03.
+MISSED = 0.06
 MISSED_MASS = 0.7  # nats: what is missed then is taken to be as much as what was found
 CAPTURED = 0.5  # of an island's evidence that a replicate must give by itself to have found it
 CAPTURED_BY = 10  # effective points of its own on which that must rest
-CAPTURE_PRIOR = (
-    2.0,
-    0.5,
-)  # Beta law of the chance that a replicate finds an island: of those of the sky, about four in five
+# Beta law of the chance that a replicate finds an island: of those of the sky, about four in five.
+CAPTURE_PRIOR = (2.0, 0.5)
 MOST_MODES = 128  # that climbs keep: the hills of a weak planet's periods
-ROUGH_STEP, ROUGH_TURNS = (
-    1 / 16,
-    0.2,
-)  # widths of the prior, and the share of pairs of such steps that turn, above which no climb
-# gets anywhere along a coordinate: 0.3 and more of periods, places and steps, 0.1 and less of all else in the sky
-RACE_LAP, RACE_GENERATIONS = (
-    3,
-    8,
-)  # steps of a race after which half of the climbs go on; children of each in what is held
+# Widths of the prior, and the share of pairs of such steps that turn, above which no climb gets anywhere along a coordinate:
+# 0.3 and more of periods, places and steps, 0.1 and less of all else in the sky.
+ROUGH_STEP, ROUGH_TURNS = 1 / 16, 0.2
+# Steps of a race after which half of the climbs go on; children that each bears, between halves, in what is held.
+RACE_LAP, RACE_GENERATIONS = 3, 8
 RACE_STEPS = 12  # evaluations, with gradient, that a start costs in a race
 RACE_SHARE = 0.15  # of the patience that a race may cost: two replicates, their levels, and a further one have to fit
-SCAN, SCAN_SHARE = (
-    4,
-    0.02,
-)  # times the prior draws of a replicate, and a part of the patience, that are looked at for what stands out
-RESOLVED, RESOLVES = (
-    2,
-    8.0,
-)  # parameters up to which prior draws may have met every basin: where there is no turn within so many
-# meshes of theirs
-REPLICATED = (
-    30_000  # evaluations of patience below which replicates are smaller: two of them, their levels and a small race
-)
-CALM = 8  # times fewer climbs race where no coordinate is rough, and the first climbs and what stood out led to one top
 RACE_LAST = 16  # of so many starts, one climbs to the end
+NEARBY = 1e-4  # widths of the prior: the least scale on which a child is displaced
+STRATUM = 8  # draws of the prior that stand for a cell of equal probability, one of which starts
+# Times the prior draws of a replicate, and a part of the patience, that are looked at for what stands out; the share of the draws
+# that the quadratic is fitted to, and how often; and draws on either side with which one is compared.
+SCAN, SCAN_SHARE = 4, 0.02
+EXPLAINED, TRIMS, BESIDE = 0.9, 3, 12
+CONCAVE_TO = 1e-9  # of ln J: rounding, of a middle beside its ends
+# Parameters up to which prior draws may have met every basin: where there is no turn within so many meshes of theirs.
+RESOLVED, RESOLVES = 2, 8.0
+# Evaluations of patience below which replicates are smaller: two of them, their levels and a small race.
+REPLICATED = 30_000
+CALM = 8  # times fewer climbs race where no coordinate is rough, and the first climbs and what stood out led to one top
 DOF = 5.0  # of Student hills: tails heavier than most posteriors', yet 90% as efficient as Gaussian ones for these
 
 

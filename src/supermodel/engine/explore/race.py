@@ -12,7 +12,20 @@ import numpy as np
 
 from supermodel.engine.explore.climb import ITERATIONS, Climber, Climbs
 from supermodel.engine.meter import Meter
-from supermodel.engine.policy import BATCH, RACE_GENERATIONS, RACE_LAP, RACE_LAST, ROUGH_STEP, ROUGH_TURNS
+from supermodel.engine.policy import (
+    BATCH,
+    BESIDE,
+    CONCAVE_TO,
+    EXPLAINED,
+    NEARBY,
+    RACE_GENERATIONS,
+    RACE_LAP,
+    RACE_LAST,
+    ROUGH_STEP,
+    ROUGH_TURNS,
+    STRATUM,
+    TRIMS,
+)  # fmt: skip
 from supermodel.models.joint import Joint
 
 
@@ -39,12 +52,9 @@ def seems_concave(joint: Joint, meter: Meter, x: np.ndarray, log_joint: np.ndarr
         middle = 0.5 * (x[pairs] + x[other[pairs]])
         ends = 0.5 * (log_joint[pairs] + log_joint[other[pairs]])
         there = meter.likelihood(joint, middle) + joint.space.log_prior_at(middle)
-        if not np.all(there >= ends - ROUNDING * np.abs(ends)):
+        if not np.all(there >= ends - CONCAVE_TO * np.abs(ends)):
             return False
     return True
-
-
-ROUNDING = 1e-9  # of ln J
 
 
 def stratified(joint: Joint, n: int, axes: np.ndarray, rng: np.random.Generator) -> np.ndarray:
@@ -74,22 +84,17 @@ def standing_out(joint: Joint, x: np.ndarray, log_likelihood: np.ndarray, most: 
     terms = np.concatenate([np.ones((n, 1)), y, y[:, i] * y[:, k]], axis=1)
     if n < 2 * max(terms.shape[1], BESIDE):
         return seen[:0]
-    fitted = height >= np.quantile(height, 1 - KEPT)
+    fitted = height >= np.quantile(height, 1 - EXPLAINED)
     for _ in range(TRIMS):  # without those that it does not explain
         expected = terms @ np.linalg.lstsq(terms[fitted], height[fitted], rcond=None)[0]
         off = np.abs(height - expected)
-        fitted = off <= np.quantile(off, KEPT)
+        fitted = off <= np.quantile(off, EXPLAINED)
     order, left = np.argsort(-expected, kind="stable"), height - expected
     first = np.clip(np.arange(n) - BESIDE, 0, n - 2 * BESIDE - 1)
     beside = left[order][first[:, None] + np.arange(2 * BESIDE + 1)]
     low, middle, high = np.quantile(beside, [0.25, 0.5, 0.75], axis=1)
     above = (left[order] - middle) / np.maximum(high - low, 1e-9)
     return seen[order[np.argsort(-above, kind="stable")[:most]]]
-
-
-KEPT, TRIMS = 0.9, 3  # of the draws, that the quadratic is fitted to, and how often
-BESIDE = 12  # draws on either side with which a draw is compared
-STRATUM = 8  # draws of the prior that stand for a cell, one of which is taken
 
 
 def race(climber: Climber, starts: np.ndarray, held: np.ndarray, rng: np.random.Generator) -> list:
@@ -116,13 +121,10 @@ def race(climber: Climber, starts: np.ndarray, held: np.ndarray, rng: np.random.
 def _children(climbs: Climbs, held: np.ndarray, rng: np.random.Generator) -> Climbs:
     """One of each, displaced on any scale in what is held, and climbed in the rest from where its parent stands."""
     n = len(climbs.y)
-    size = np.exp(rng.uniform(np.log(SMALLEST), 0.0, (n, 1)))
+    size = np.exp(rng.uniform(np.log(NEARBY), 0.0, (n, 1)))
     some = rng.random((n, held.sum())) < rng.choice([0.5, 1.0], (n, 1))
     y = climbs.y.copy()
     y[:, held] += size * rng.standard_normal((n, held.sum())) * some
     children = Climbs.begun(climbs.climber, climbs.climber.centre + climbs.climber.scale * y)
     children.go(RACE_LAP)
     return children
-
-
-SMALLEST = 1e-4  # widths of the prior
