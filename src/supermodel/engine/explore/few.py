@@ -219,7 +219,7 @@ class Explorer:
         self._off_the_floor(cloud, rng)
         modes = self._found(cloud, size, rng)
         hills = hills_of(modes, DOF).hills if modes else None
-        if modes:
+        if hills is not None:
             cloud.grow(Warped(identity(self.joint.dimension), hills), BATCH * min(len(hills.log_weights), 16), rng)
         by_level(cloud, rng, level)
         polish(cloud, rng, level, start=hills, least=int(len(modes) > 1))
