@@ -1,11 +1,11 @@
-r"""Exploration of a model of few parameters: sealed replicates, whose clouds make one reference.
+r"""Exploration of a model of few parameters: sealed replicates, whose points are one importance sample.
 
-A posterior that is normal, concave by its slopes, or (where calls are dear) a quadratic through all points seen is known after
-some thousand calls. Any other is explored by one procedure, `_replicate`, from its own random numbers: draws of the prior, climbs
-from them, a race of thousands of climbs if these do not all end at one top, hills at the modes, and levels of the likelihood. It is
-run at least twice, and replicates share nothing until each has sealed what it found. Then all clouds are one, and
-what was found by one replicate alone tells how much none has found (`capture.py`); as long as that, or the disagreement of
-their ln Z, is too large, a further replicate of twice the size is run, while patience lasts.
+A posterior that is normal, concave as far as gradients tell, of one or two parameters that prior draws resolve, or (where calls
+are dear) a quadratic through all points seen is known after some thousand calls. Any other is explored by one procedure,
+`_replicate`, from its own random numbers: draws of the prior, climbs from them, a race of thousands of climbs unless ln J seems
+concave, mixtures at the modes, and levels of the likelihood. It is run at least twice, and replicates share nothing until each
+has sealed what it found. Then all points are one sample, and what replicates found in common tells how likely all have missed a
+mode (`capture.py`). While that is too likely, or they disagree, a further replicate of twice the size is run, if patience lasts.
 """
 
 from __future__ import annotations
