@@ -6,10 +6,9 @@ K ~ Rayleigh(s) and w ~ U(0, 2 pi) are A, B ~ N(0, s): so ln Z is that of two li
 from __future__ import annotations
 
 import numpy as np
-from scipy.special import betaln
 
 from benchmarks.fire.problem import Problem, one
-from benchmarks.sky.signals import kepler
+from benchmarks.sky.signals import kepler, kepler_evidence
 from benchmarks.sky.truths import adaptive, gaussian, linear
 
 SPREAD = 20.0  # of A and B
@@ -86,15 +85,7 @@ def planet_kepler(seed: int) -> Problem:
         return gaussian(y, p["gamma"][..., None] + k * (xp.cos(w) * (cos_nu + e) - xp.sin(w) * sin_nu), sd, xp)
 
     def exact(fine=1.0):
-        def log_f(x):
-            f, u, m0 = x[:, :1], x[:, 1:2], x[:, 2:]
-            e = u ** (1 / a)  # u = e^a takes up the prior's pole at e = 0
-            cos_nu, sin_nu = kepler(2 * np.pi * t * f + m0, e, np)
-            design = np.stack([cos_nu + e, -sin_nu, np.ones(cos_nu.shape)], axis=-1)
-            prior = (b - 1) * np.log1p(-e[:, 0]) - np.log(a) - betaln(a, b) - np.log(2 * np.pi)
-            return linear(design, y, sd, [SPREAD, SPREAD, 20]) + prior - np.log(f[:, 0] * np.log(1000))
-
-        return adaptive(log_f, [1e-3, 0, 0], [1, 1, 2 * np.pi], [int(1.2 * span), 4, 5], fine, tol=2e-3, least=0)
+        return kepler_evidence(t, y, sd, SPREAD, (a, b), (1e-3, 1), int(1.2 * span), fine)
 
     def priors():
         return _priors(e=_dist().Beta(a, b), M0=_dist().Uniform(0, 2 * np.pi))

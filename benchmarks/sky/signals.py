@@ -98,6 +98,21 @@ def kepler(mean_anomaly, e, xp, turns: int = 4):
     return (c - e) / (1 - e * c), xp.sqrt(1 - e**2) * s / (1 - e * c)
 
 
+def kepler_evidence(t, y, sd, spread: float, beta, window, cells: int, fine: float) -> float:
+    r"""ln Z of an eccentric orbit: A, B ~ N(0, spread) and gamma ~ N(0, 20) by algebra; frequency, e ~ Beta and M_0 in cells."""
+    a, b = beta
+
+    def log_f(x):
+        f, u, m0 = x[:, :1], x[:, 1:2], x[:, 2:]
+        e = u ** (1 / a)  # u = e^a takes up the prior's pole at e = 0
+        cos_nu, sin_nu = kepler(2 * np.pi * t * f + m0, e, np)
+        design = np.stack([cos_nu + e, -sin_nu, np.ones(cos_nu.shape)], axis=-1)
+        prior = (b - 1) * np.log1p(-e[:, 0]) - np.log(a) - betaln(a, b) - np.log(2 * np.pi)
+        return linear(design, y, sd, [spread, spread, 20]) + prior - np.log(f[:, 0] * np.log(window[1] / window[0]))
+
+    return adaptive(log_f, [window[0], 0, 0], [window[1], 1, 2 * np.pi], [cells, 4, 5], fine, tol=2e-3, least=0)
+
+
 def planet_eccentric(seed: int) -> Problem:
     r"""$v = \gamma + A (\cos\nu + e) - B \sin\nu$, e ~ Beta(0.867, 3.03), ln P uniform over 3..3000 d, M_0 an angle."""
     rng = np.random.default_rng([103, seed])
@@ -127,17 +142,7 @@ def planet_eccentric(seed: int) -> Problem:
         return gaussian(y, model, sd, xp)
 
     def exact(fine=1.0):
-        def log_f(x):
-            f, u, m0 = x[:, :1], x[:, 1:2], x[:, 2:]
-            e = u ** (1 / a)  # u = e^a takes up the prior's pole at e = 0
-            cos_nu, sin_nu = kepler(2 * np.pi * t * f + m0, e, np)
-            design = np.stack([cos_nu + e, -sin_nu, np.ones(cos_nu.shape)], axis=-1)
-            prior = (b - 1) * np.log1p(-e[:, 0]) - np.log(a) - betaln(a, b) - np.log(2 * np.pi)
-            return linear(design, y, sd, [10, 10, 20]) + prior - np.log(f[:, 0] * np.log(1000))
-
-        return adaptive(
-            log_f, [1 / 3000, 0, 0], [1 / 3, 1, 2 * np.pi], [int(1.2 * span), 4, 5], fine, tol=2e-3, least=0
-        )
+        return kepler_evidence(t, y, sd, 10, (a, b), (1 / 3000, 1 / 3), int(1.2 * span), fine)
 
     return one("planet_eccentric", f"a {kind} planet", priors, log_likelihood, exact)
 
