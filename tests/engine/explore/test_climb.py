@@ -110,7 +110,7 @@ def test_the_share_of_climbs_that_ended_alone(visits, alone):
     """Good and Turing: singletons over climbs, the chance that the next one ends at a mode not seen."""
     tops = [(np.array([10.0 * k]), -0.1 * k) for k, n in enumerate(visits) for _ in range(n)]
     made = SimpleNamespace(
-        climb=lambda starts, is_home: tops,
+        climb=lambda starts: tops,
         mode_at=lambda point, value: Mode(point, value, identity(1)._replace(mean=point)),
     )
     modes, share = find_modes(made, np.zeros((1, 1)), 12)
@@ -120,7 +120,7 @@ def test_the_share_of_climbs_that_ended_alone(visits, alone):
 def test_modes_that_hold_nothing_are_left_out():
     tops = [(np.array([0.0]), 0.0), (np.array([9.0]), -13.0), (np.array([20.0]), -60.0)]
     made = SimpleNamespace(
-        climb=lambda starts, is_home: tops,
+        climb=lambda starts: tops,
         mode_at=lambda point, value: Mode(point, value, identity(1)._replace(mean=point)),
     )
     modes, _ = find_modes(made, np.zeros((1, 1)), 12)

@@ -7,7 +7,7 @@ one draw in a hundred is then found from a thousand draws at the cost of one cli
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -85,13 +85,10 @@ class Climber:
         ok = np.isfinite(value) & np.all(np.isfinite(gradient), axis=1)
         return np.where(ok, value, -np.inf), np.where(ok[:, None], gradient, 0.0)
 
-    def climb(self, starts: np.ndarray, is_home: Callable | None = None) -> list[tuple[np.ndarray, float]]:
-        """Climbs to the end from every start; (point, ln J) of the tops.
-
-        A climb that comes home, `is_home(x, ln J, gradient)`, is given up: its top is known, and -inf stands for it.
-        """
+    def climb(self, starts: np.ndarray) -> list[tuple[np.ndarray, float]]:
+        """Climbs to the end from every start; (point, ln J) of the tops."""
         climbs = Climbs.begun(self, starts)
-        climbs.go(ITERATIONS, is_home)
+        climbs.go(ITERATIONS)
         return climbs.tops()
 
     def mode_at(self, point: np.ndarray, value: float) -> Mode | None:
@@ -194,15 +191,10 @@ class Climbs:
     def _parts(self) -> tuple[np.ndarray, ...]:
         return self.y, self.value, self.gradient, self.going
 
-    def go(self, iterations: int, is_home: Callable | None = None) -> None:
+    def go(self, iterations: int) -> None:
         """Up to so many steps of each that has not arrived."""
-        scale = self.climber.scale
         for _ in range(iterations):
             rows = np.flatnonzero(self.going)
-            if is_home is not None and len(rows):
-                home = rows[is_home(self.x[rows], self.value[rows], self.gradient[rows] / scale)]
-                self.going[home], self.value[home] = False, -np.inf
-                rows = np.flatnonzero(self.going)
             if len(rows) == 0:
                 return
             direction = self._direction(rows)
@@ -258,16 +250,14 @@ class Climbs:
         return q
 
 
-def find_modes(
-    climber: Climber, starts: np.ndarray, most: int, known: Sequence[Mode] = (), is_home: Callable | None = None
-) -> tuple[list[Mode], float]:
+def find_modes(climber: Climber, starts: np.ndarray, most: int, known: Sequence[Mode] = ()) -> tuple[list[Mode], float]:
     """Climb from each start and keep the distinct maxima, heaviest first; and the share of climbs that ended alone.
 
     That share estimates the chance that a further climb ends at a mode not seen so far (Good and Turing).
     """
     if len(starts) == 0:
         return list(known), 0.0
-    modes, visits = distinct(climber, climber.climb(starts, is_home), most, known)
+    modes, visits = distinct(climber, climber.climb(starts), most, known)
     alone = sum(v == 1 for v in visits) / max(sum(visits), 1) if len(modes) > 1 else 0.0
     return modes, alone
 
