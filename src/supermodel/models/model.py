@@ -67,6 +67,8 @@ class Model:
         vectorized: bool = False,
         labels: Mapping[str, str] | None = None,
         units: Mapping[str, str] | None = None,
+        exchangeable: Any = None,
+        periodic: Any = None,
     ):
         if not isinstance(priors, Mapping):
             raise ModelError(
@@ -94,6 +96,8 @@ class Model:
         self.written: dict[str, Any] | None = None  # the formulas of a model from a TOML file
         self.labels = self._checked("labels", labels)
         self.units = self._checked("units", units)
+        self.exchangeable, self.periodic = exchangeable, periodic
+        self.extends: str | None = None  # the name of a smaller model, see `extending`
 
     def _checked(self, what: str, given: Mapping[str, str] | None) -> dict[str, str]:
         for name, text in (given or {}).items():
@@ -157,6 +161,10 @@ class Model:
     def with_on_error(self, on_error: str) -> Model:
         """The same model, whose points without a number are refused ("raise") or count as impossible ("reject")."""
         return self._with(on_error=on_error)
+
+    def extending(self, smaller: str) -> Model:
+        """The same model, whose further parameters are first searched for in what the model `smaller` of one comparison leaves."""
+        return self._with(extends=smaller)
 
     def with_pilot(self, samples: Mapping[str, Any]) -> Model:
         """The same model with posterior draws {name: (n, ...)} that spare it its own pilot; they cannot bias the answer."""
