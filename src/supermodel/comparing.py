@@ -213,7 +213,7 @@ def _of_engine(run: Run) -> dict[str, Any]:
     pilots = {
         p.name: {
             "method": p.method, "spread": p.spread, "evaluations": p.evaluations,
-            "replicates": p.capture.replicates, "missed": p.capture.missed,
+            "replicates": p.capture.replicates, "missed": p.capture.missed, "symmetries": list(p.symmetries),
         }
         for p in run.pilots
     }  # fmt: skip
@@ -235,6 +235,7 @@ def rough_posteriors(run: Run) -> dict[str, ModelPosterior]:
     """What the looks found, or prior draws weighed by the likelihood, of a run that ended before its edges were sampled."""
     joints: dict[str, Any] = {joint.name: (joint, None) for joint in canonical(run.models, run.data)}
     joints |= {joint.name: (joint, known) for joint, known in run.probes}
+    joints |= {p.name: (p.joint, (p.points, p.log_joint)) for p in run.pilots}
     found = {p.name: (p.points, p.log_joint - p.joint.space.log_prior_at(p.points), False) for p in run.pilots}
     result = {}
     for name, model in run.models.items():

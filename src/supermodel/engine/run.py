@@ -129,6 +129,8 @@ class Run:
         if not self.probes:
             self.probes = probe(self.models, self.data, self.seed, self.meter)
             self.unread = unread_of(self.probes, self.meter)
+            for joint, _ in self.probes:
+                joint.unread = self.unread[joint.name]
             self.pace = pace(self.probes)  # once, and kept: the clock must not change its mind when a run is resumed
             self._keep()
         effort = self._effort()
@@ -138,10 +140,11 @@ class Run:
             if stream >= len(self.pilots):
                 each = EXPLORING / len(self.probes)
                 with self.meter.share(each / (1 - stream * each)):  # equal parts of what there was at first
-                    self.pilots.append(explore(joint, known, self.seed, stream, self.meter, effort))
+                    smaller = next((p for p in self.pilots if p.name == joint.model.extends), None)
+                    self.pilots.append(explore(joint, known, self.seed, stream, self.meter, effort, smaller))
                 self._grant()
                 pilot, rng = self.pilots[-1], np.random.default_rng([self.seed, stream, 777])
-                pilot.roughness = roughness(joint, pilot.points, pilot.warp, rng, self.meter)
+                pilot.roughness = roughness(pilot.joint, pilot.points, pilot.warp, rng, self.meter)
                 self._keep()
         if not self.arms:
             edges = enumerate(self._tree())

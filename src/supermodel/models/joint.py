@@ -31,7 +31,32 @@ class Joint:
         self.dimension = model.space.dimension
         self.pace = np.inf  # processor seconds of the quickest call, where it was computed
         self._is_warm = False  # whether a traced likelihood has run: what compiles is not timed
-        self.rejected = 0  # points that counted as impossible because there was no number
+        self._rejected = 0  # points that counted as impossible because there was no number
+        self.unread: tuple[str, ...] = ()  # parameters that ln L does not depend on, where it is known
+        self.opened = self  # the same in the same coordinates, without a fold: ln J has no edges there
+        self.origin: Joint | None = None  # of a folded model, the one that was folded
+
+    def folded(self, space: Any) -> Joint:
+        """The same model in one labelling of its symmetries, with its calls counted here."""
+        twin = Joint(self.name, self.model.with_space(space), self.data)
+        same_coordinates = all(prior is self.space.priors[name] for name, prior in space.priors.items())
+        twin.opened = self if same_coordinates else Joint(self.name, self.model.with_space(space.opened), self.data)
+        for joint in (twin, twin.opened):
+            joint.unread = self.unread
+            if joint is not self:
+                joint.origin = self
+        return twin
+
+    @property
+    def rejected(self) -> int:
+        return self._rejected if self.origin is None else self.origin.rejected
+
+    @rejected.setter
+    def rejected(self, n: int) -> None:
+        if self.origin is None:
+            self._rejected = n
+        else:
+            self.origin.rejected = n
 
     # -- one point, traced ----------------------------------------------------------------------------------------
 
@@ -111,6 +136,8 @@ class Joint:
 
     @cached_property
     def _compiled(self):
+        if self.opened is not self:  # ln L has no fold: it is compiled once
+            return self.opened._compiled
         return compiled(over_points(self.log_likelihood, self.width))
 
     def _timed(self, points: np.ndarray) -> np.ndarray:

@@ -255,8 +255,8 @@ class Quantile:
 
 def as_prior(name: str, distribution: Any) -> Prior:
     """The prior of parameter `name` from a numpyro distribution, a scipy frozen one, or any object with `ppf`."""
-    if isinstance(distribution, (Bijected, Quantile)):
-        return distribution
+    if isinstance(distribution, (Bijected, Quantile)) or hasattr(distribution, "log_density_at"):
+        return distribution  # a `Prior` already
     if isinstance(distribution, type) or hasattr(distribution, "freeze"):
         family = getattr(distribution, "__name__", None) or f"scipy.stats.{distribution.name}"
         raise PriorError(

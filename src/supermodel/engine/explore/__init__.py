@@ -1,7 +1,8 @@
 """Exploration: find all of one model's posterior before it is weighed.
 
-An explorer takes (joint, prior draws already evaluated, seed, stream, meter, effort) and returns a `Pilot`; a new way to find
-a posterior is one new module and one row of `EXPLORERS`, which are tried in turn: the first that applies serves.
+An explorer takes (joint, prior draws already evaluated, seed, stream, meter, effort, pilot of the model that this one extends,
+if any) and returns a `Pilot`; a new way to find a posterior is one new module and one row of `EXPLORERS`, which are tried in
+turn: the first that applies serves.
 """
 
 from __future__ import annotations
@@ -30,7 +31,7 @@ class Explorer(NamedTuple):
 
     name: str
     applies: Callable[[Joint], bool]
-    look: Callable[[Joint, Any, int, int, Meter, Effort], Pilot]
+    look: Callable[[Joint, Any, int, int, Meter, Effort, Pilot | None], Pilot]
 
 
 EXPLORERS = (
@@ -42,7 +43,9 @@ EXPLORERS = (
 
 
 @in_float64
-def explore(joint: Joint, known: Known, seed: int, stream: int, meter: Meter, effort: Effort) -> Pilot:
+def explore(
+    joint: Joint, known: Known, seed: int, stream: int, meter: Meter, effort: Effort, smaller: Pilot | None = None
+) -> Pilot:
     """Find the posterior of one model."""
     explorer = next(e for e in EXPLORERS if e.applies(joint))
-    return explorer.look(joint, known, seed, stream, meter, effort)
+    return explorer.look(joint, known, seed, stream, meter, effort, smaller)

@@ -14,7 +14,9 @@ from supermodel.models.joint import Joint
 KEPT = 512  # draws at which the density is asked for
 
 
-def look_at_brought(joint: Joint, known: Any, seed: int, stream: int, meter: Meter, effort: Effort) -> Pilot:
+def look_at_brought(
+    joint: Joint, known: Any, seed: int, stream: int, meter: Meter, effort: Effort, smaller: Pilot | None = None
+) -> Pilot:
     """The reference fitted to draws from elsewhere."""
     rng, since = np.random.default_rng([seed, stream]), meter.evaluations - len(known[0])
     given: Any = joint.model.pilot_points

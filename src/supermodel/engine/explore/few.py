@@ -23,9 +23,10 @@ from supermodel.engine.explore.capture import Capture, captured
 from supermodel.engine.explore.climb import Climber, Mode, distinct, find_modes, hills_of, summits
 from supermodel.engine.explore.cloud import Cloud, Prior, Warped, effective_size, scale_of
 from supermodel.engine.explore.paths import by_level, is_floor, off_the_floor, polish
+from supermodel.engine.explore.fold import folded
 from supermodel.engine.explore.pilot import Fit, Look, Pilot, fitted_reference
 from supermodel.engine.explore.quadratic import by_quadratic, coefficients, fitted_quadratic
-from supermodel.engine.explore.race import race, rough, seems_concave, standing_out, stratified
+from supermodel.engine.explore.race import left_by, race, rough, seems_concave, standing_out, stratified
 from supermodel.engine.explore.scout import Scout
 from supermodel.engine.explore.walks import follow
 from supermodel.engine.meter import Enough, Meter
@@ -55,6 +56,7 @@ from supermodel.engine.policy import (
 )  # fmt: skip
 from supermodel.engine.whiten import by_scores, spread
 from supermodel.models.joint import Joint
+from supermodel.models.symmetry import Symmetry, same, symmetries
 
 CROWDED = 10.0  # widths of a cloud's highest points within which its posterior is
 # Times the draws of a level that must be normal to rounding as well, before a posterior is taken for that: of up to four
@@ -63,13 +65,19 @@ FAR_DRAWS = (12, 48)
 SLOPES = 3  # times the coefficients of a quadratic, about the heaviest mode
 HELD_IN = 0.7  # of the points that bends are fitted to; the others judge them
 SLACK = 0.03  # nats: the least error that a look claims
+SHUFFLED = 8  # draws of a folded posterior at which other labels must leave ln L as it is
 
 
 class Explorer:
     """Sealed replicates of one model; their clouds share nothing but the model until they are merged."""
 
-    def __init__(self, joint: Joint, meter: Meter, seed: int, stream: int, effort: Effort):
+    def __init__(
+        self, joint: Joint, meter: Meter, seed: int, stream: int, effort: Effort, smaller: Pilot | None, may_fold: bool
+    ):
         self.joint, self.meter, self.effort = joint, meter, effort
+        self.smaller = smaller  # what is known of the model that this one extends
+        self.symmetries: tuple[Symmetry, ...] = ()
+        self.may_fold = may_fold
         self.seeds = [seed, stream]
         self.looks: list[Look] = []
         self.clouds: list[Cloud] = []
@@ -89,8 +97,19 @@ class Explorer:
 
     def cloud(self) -> Cloud:
         """A new cloud, which counts from its first point on."""
-        self.clouds.append(Cloud(self.joint, lambda x: self.meter.likelihood(self.joint, x)))
+        self.clouds.append(Cloud(self.joint, self._likelihood))
         return self.clouds[-1]
+
+    def _likelihood(self, x: np.ndarray) -> np.ndarray:
+        """ln L; where the labels are not in order nobody asks."""
+        if self.joint.opened is self.joint:
+            return self.meter.likelihood(self.joint, x)
+        found, inside = np.full(len(x), -np.inf), np.isfinite(self.joint.space.log_prior_at(x))
+        found[inside] = self.meter.likelihood(self.joint, x[inside])
+        return found
+
+    def _climber(self, cloud: Cloud) -> Climber:
+        return Climber(self.joint.opened, self.meter, *scale_of(cloud))
 
     def explore(self, known: tuple[np.ndarray, np.ndarray]) -> Pilot:
         """What is plain, or replicates; and the reference fitted to all of their points."""
@@ -218,6 +237,8 @@ class Explorer:
         cloud, level = self._begun(known, size * self.effort.first_black, rng), size * self.effort.level
         self._off_the_floor(cloud, rng)
         modes = self._found(cloud, size, rng)
+        if not k and self.may_fold:
+            cloud, modes = self._folded(cloud, modes)
         hills = hills_of(modes, DOF).hills if modes else None
         if hills is not None:
             cloud.grow(Warped(identity(self.joint.dimension), hills), BATCH * min(len(hills.log_weights), 16), rng)
@@ -233,16 +254,16 @@ class Explorer:
         """
         if is_floor(cloud) or not self.effort.race:
             return []
-        climber, d = Climber(self.joint, self.meter, *scale_of(cloud)), self.joint.dimension
+        climber, d = self._climber(cloud), self.joint.dimension
         if d > RESOLVED:
             n = min(SCAN * size * self.effort.first_black, SCAN_SHARE * self._patience())
             cloud.grow(Prior(self.joint), int(n), rng)
         rows = summits(cloud.x, cloud.log_joint, self.effort.climbs)
         possible = np.flatnonzero(np.isfinite(cloud.log_joint))
         others = rng.choice(possible, min(self.effort.climbs, len(possible)), replace=False)
-        modes, _ = distinct(climber, climber.climb(cloud.x[np.concatenate([rows, others])]), MOST_MODES)
+        modes = self._distinct(climber, climber.climb(cloud.x[np.concatenate([rows, others])]), [])
         odd = standing_out(self.joint, cloud.x, cloud.log_likelihood, self.effort.climbs)
-        modes, _ = distinct(climber, climber.climb(cloud.x[odd]), MOST_MODES, modes)
+        modes = self._distinct(climber, climber.climb(cloud.x[odd]), modes)
         first = np.concatenate(
             [odd, others, rng.choice(possible, min(self.effort.first_black, len(possible)), replace=False)]
         )
@@ -251,10 +272,9 @@ class Explorer:
         if d <= RESOLVED and self._resolves(cloud, size * self.effort.first_black):
             return modes
         held = rough(self.joint, self.meter, cloud.x[:BATCH], climber.scale)
-        # About ten steps of each, by differences d + 1 calls a step; a part of the patience.
-        each = RACE_STEPS * (1 if self.joint.is_traceable else self.joint.dimension + 1)
-        full = size * self.effort.race / (1 if held.any() or len(modes) > 1 else CALM)
-        n = int(min(full, RACE_SHARE * self._patience() / each))
+        if self.smaller is not None:
+            return self._distinct(climber, self._in_what_is_left(climber, held, size, rng), modes)
+        n = self._starts(size, bool(held.any()) or len(modes) > 1)
         if n < BATCH:
             return modes
         axes = np.flatnonzero(held) if held.any() else np.arange(self.joint.dimension)
@@ -262,7 +282,58 @@ class Explorer:
         odd = standing_out(self.joint, cloud.x, cloud.log_likelihood, n - len(x))
         starts = np.concatenate([x, cloud.x[odd]])
         cloud.add(Prior(self.joint), x, cloud.evaluate(x))
-        return distinct(climber, race(climber, starts, held, rng), MOST_MODES, modes)[0]
+        return self._distinct(climber, race(climber, starts, held, rng), modes)
+
+    def _starts(self, size: int, is_odd: bool) -> int:
+        """Climbs of a race: about ten steps of each, by differences d + 1 calls a step, are a part of the patience."""
+        each = RACE_STEPS * (1 if self.joint.is_traceable else self.joint.dimension + 1)
+        full = size * self.effort.race / (1 if is_odd else CALM)
+        return int(min(full, RACE_SHARE * self._patience() / each))
+
+    def _in_what_is_left(self, climber: Climber, held: np.ndarray, size: int, rng: np.random.Generator) -> list:
+        """Tops of climbs that begin at draws of the smaller model: what this one has besides is searched for alone, then all move."""
+        n = max(self._starts(size, bool(held.any())), BATCH)
+        opened, names = self.joint.opened, set(self.smaller.joint.space.names)
+        mine = np.concatenate([np.full(opened.space.priors[n].size, n not in names) for n in opened.space.names])
+        axes = np.flatnonzero(held & mine) if np.any(held & mine) else np.flatnonzero(mine)
+        starts, fixed = left_by(self.smaller, opened, stratified(opened, n, axes, rng), rng)
+        return race(climber, starts, held & ~fixed, rng, fixed)
+
+    def _distinct(self, climber: Climber, tops: list, known: list[Mode]) -> list[Mode]:
+        """The modes among the tops of climbs, in the one labelling that is kept."""
+        if tops and self.joint.opened is not self.joint:
+            x = self.joint.space.in_order(np.array([point for point, _ in tops]))
+            tops = [(point, value) for point, (_, value) in zip(x, tops, strict=True)]
+        return distinct(climber, tops, MOST_MODES, known)[0]
+
+    # -- symmetries -----------------------------------------------------------------------------------------------
+
+    def _folded(self, cloud: Cloud, modes: list[Mode]) -> tuple[Cloud, list[Mode]]:
+        """Of a symmetric model one labelling is kept from here on, with the prior draws and the modes that are known."""
+        rows = np.flatnonzero(cloud.is_prior)
+        x, value, whole = cloud.x[rows], cloud.log_likelihood[rows], self.joint
+        ask = functools.partial(self.meter.likelihood, whole)
+        self.symmetries = symmetries(whole, x, value, ask, whole.unread)
+        self.joint = folded(whole, self.symmetries, modes)
+        if self.joint is whole:
+            return cloud, modes
+        self.symmetries = self.joint.space.symmetries
+        self.clouds, self.looks, self.warps, self.bent = [], [], (), None
+        self.scout, self.is_flat = Scout(self.joint, self.meter, self.effort), False
+        fresh = self.cloud()
+        fresh.add(Prior(self.joint), self.joint.space.points_from(whole.space, x), value)
+        tops = [(p, m.log_joint) for p, m in zip(self.joint.space.points_from(whole.space, np.array([m.point for m in modes])), modes, strict=True)]
+        return fresh, self._distinct(self._climber(fresh), tops, [])
+
+    def is_symmetric(self, pilot: Pilot) -> bool:
+        """Whether other labels leave ln L as it is where the posterior is: in the prior they did."""
+        if self.joint.opened is self.joint:
+            return True
+        rng = self.rng(15)
+        x = pilot.points[rng.choice(len(pilot.points), min(SHUFFLED, len(pilot.points)), replace=False)]
+        moved = self.joint.space.shuffled(rng, x)
+        found = self.meter.likelihood(self.joint, np.concatenate([x, moved]))
+        return bool(np.all(same(found[len(x) :], found[: len(x)])))
 
     # -- where calls are dear -------------------------------------------------------------------------------------
 
@@ -432,11 +503,12 @@ class Explorer:
             self.joint, cloud.x, weight, log_joint, self.rng(7), warps, known, self.bent, self._hills()
         )
         rows, agreed, capture = self._rows(cloud), len(self.looks) < 2 or self._is_settled(cloud), self._capture(cloud)
+        told = tuple(str(symmetry) for symmetry in self.symmetries)
         doubt = 0.0 if agreed else float(np.hypot(np.sqrt(capture.missed) * MISSED_MASS, capture.scatter))
         return Pilot(
             self.joint, fit.warp, fit.reference, cloud.x[rows], log_joint[rows], fit.spread, self.looks,
             agreed, is_concave=self.is_concave, capture=capture, doubt=doubt, log_evidence=known,
-            vouched=self._vouched(capture),
+            vouched=self._vouched(capture), symmetries=told,
         )  # fmt: skip
 
 
@@ -461,6 +533,15 @@ def _is_exact(cloud: Cloud, warp: Any) -> bool:
     return bool(has_digits and np.sqrt(np.mean(off**2)) < EXACT)
 
 
-def look_at_few(joint: Joint, known: Any, seed: int, stream: int, meter: Meter, effort: Effort) -> Pilot:
-    """Explore a model of few parameters."""
-    return Explorer(joint, meter, seed, stream, effort).explore(known)
+def look_at_few(
+    joint: Joint, known: Any, seed: int, stream: int, meter: Meter, effort: Effort, smaller: Pilot | None = None
+) -> Pilot:
+    """Explore a model of few parameters; one that is symmetric only as far as prior draws tell, again without that."""
+    explorer = Explorer(joint, meter, seed, stream, effort, smaller, True)
+    pilot = explorer.explore(known)
+    if explorer.is_symmetric(pilot):
+        return pilot
+    before = pilot.looks
+    pilot = Explorer(joint, meter, seed, stream, effort, smaller, False).explore(known)
+    pilot.looks = [*before[:0], *pilot.looks]
+    return pilot

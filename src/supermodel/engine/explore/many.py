@@ -57,7 +57,9 @@ SERVES = 0.5  # effective share of a reference's own draws with which it will do
 MISSED = 3.0  # nats of ln J - ln r beyond ln Z on a chain's draws, on average: with more it is somewhere else
 
 
-def look_at_many(joint: Joint, known: Any, seed: int, stream: int, meter: Meter, effort: Effort) -> Pilot:
+def look_at_many(
+    joint: Joint, known: Any, seed: int, stream: int, meter: Meter, effort: Effort, smaller: Pilot | None = None
+) -> Pilot:
     """Explore a model of many parameters."""
     rng = np.random.default_rng([seed, stream, 1])
     with np.errstate(over="ignore", under="ignore", divide="ignore", invalid="ignore"):

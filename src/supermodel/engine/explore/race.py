@@ -8,9 +8,12 @@ place if it is higher. In the end all coordinates climb.
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 from supermodel.engine.explore.climb import ITERATIONS, Climber, Climbs
+from supermodel.engine.explore.pilot import Pilot
 from supermodel.engine.meter import Meter
 from supermodel.engine.policy import (
     BATCH,
@@ -97,16 +100,29 @@ def standing_out(joint: Joint, x: np.ndarray, log_likelihood: np.ndarray, most: 
     return seen[order[np.argsort(-above, kind="stable")[:most]]]
 
 
-def race(climber: Climber, starts: np.ndarray, held: np.ndarray, rng: np.random.Generator) -> list:
-    """(point, ln J) of the tops of those that are left of many climbs."""
+def left_by(smaller: Pilot, joint: Joint, x: np.ndarray, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
+    """Points whose parameters of a smaller model are draws of its posterior, and which coordinates those are (d,)."""
+    space, names = joint.space, [name for name in smaller.joint.space.names if name in joint.space.names]
+    some = smaller.points[rng.choice(len(smaller.points), min(BATCH, len(smaller.points)), replace=False)]
+    values, result, fixed = smaller.joint.space.values_at(some), x.copy(), np.zeros(x.shape[1], bool)
+    of = rng.integers(len(some), size=len(x))
+    for name in names:
+        prior, place = space.priors[name], space.slices[name]
+        points = np.array([np.ravel(prior.unconstrain(value)) for value in values[name]])
+        result[:, place], fixed[place] = points[of], True
+    return result, fixed
+
+
+def race(climber: Climber, starts: np.ndarray, held: np.ndarray, rng: np.random.Generator, fixed: Any = None) -> list:
+    """(point, ln J) of the tops of those that are left of many climbs; what is `fixed` moves only at the end."""
     last = max(len(starts) // RACE_LAST, BATCH)
-    climbs = Climbs.begun(climber.holding(held), starts)
+    climbs = Climbs.begun(climber.holding(held if fixed is None else held | fixed), starts)
     while len(climbs.y) > last:
         climbs.go(RACE_LAP)
         climbs = climbs.kept(np.argsort(-climbs.value, kind="stable")[: max(len(climbs.y) // 2, last)])
     if not held.any():
         climbs.go(ITERATIONS)
-        return climbs.tops()
+        return climbs.tops() if fixed is None else climber.climb(climbs.x)
     left = []
     while len(climbs.y):
         for _ in range(RACE_GENERATIONS):
