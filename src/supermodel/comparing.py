@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -25,7 +25,7 @@ from supermodel.errors import DataError
 from supermodel.jax_scope import compilation_cache
 from supermodel.models.columns import received
 from supermodel.models.model import Model
-from supermodel.options import checked
+from supermodel.options import OPTIONS, checked
 from supermodel.results.comparison import Comparison, Evidence
 from supermodel.results.fingerprint import fingerprint
 from supermodel.results.odds import checked_odds
@@ -82,26 +82,41 @@ def compare(
     `data`: a dict of arrays or lists, a pandas or polars frame, an Arrow table, an xarray dataset, a structured array, or the
     path of a CSV or Parquet file: all but what is no table reach the likelihoods as a dict of NumPy columns.
     """
+    given = {
+        "seed": seed, "target_error": target_error, "decide": decide, "method": method, "share": share,
+        "prior_odds": prior_odds, "max_evaluations": max_evaluations, "max_seconds": max_seconds, "min_ess": min_ess,
+        "checkpoint": checkpoint, "executor": executor, "explore": explore, "on_error": on_error, "missing": missing,
+        "progress": progress,
+    }  # fmt: skip
+    return _compared(models, data, given)
+
+
+def compare_growing(
+    models: Mapping[str, Model], data: Any, until: Callable[[Mapping[str, float]], bool], **given: Any
+) -> Comparison:
+    """`compare` of models that grow: the smallest is explored first, and the larger ones are left out where `until` says so.
+
+    `until({name: rough ln Z})` is asked after each exploration. Those left out stand in `.settings["left_out"]`.
+    """
+    return _compared(models, data, {option.name: option.default for option in OPTIONS} | given, until)
+
+
+def _compared(models: Mapping[str, Model], data: Any, given: Mapping[str, Any], until: Any = None) -> Comparison:
+    """The result for options by name; each is checked here."""
     check_models(models)
-    models = {name: model.with_on_error(checked("on_error", on_error)) for name, model in models.items()}
-    data, dropped = _received(data, models, missing)
-    goals = _goals(
-        target_error=target_error,
-        decide=decide,
-        max_evaluations=max_evaluations,
-        max_seconds=max_seconds,
-        min_ess=min_ess,
-    )
-    seed, shared, executor = checked("seed", seed), checked("share", share), checked("executor", executor)
+    models = {name: model.with_on_error(checked("on_error", given["on_error"])) for name, model in models.items()}
+    data, dropped = _received(data, models, given["missing"])
+    goals = _goals(**{name: given[name] for name in Goals.__dataclass_fields__ if name in given})
+    seed, shared, explore = (checked(name, given[name]) for name in ("seed", "share", "explore"))
     shared_names(models, shared)  # refuses those that no model has
-    explore, is_engine = checked("explore", explore), checked("method", method) == "auto"
-    with pool_of(executor) as pool:
+    method = checked("method", given["method"])
+    with pool_of(checked("executor", given["executor"])) as pool:
         run: Any = (
-            Run(models, data, seed, shared, pool, goals, explore)
-            if is_engine
+            Run(models, data, seed, shared, pool, goals, explore, until=until)
+            if method == "auto"
             else Recipe(models, data, seed, shared, pool, goals, method)
         )
-        return _run(run, prior_odds, checkpoint, progress, told=dropped)
+        return _run(run, given["prior_odds"], given["checkpoint"], given["progress"], told=dropped)
 
 
 def evidence(
@@ -199,7 +214,7 @@ def finish(
         evidences=run.evidences(),
         evaluations={"likelihood": run.evaluations, "gradient": run.gradients},
         seed=run.seed,
-        prior_odds=dict(prior_odds),
+        prior_odds={name: prior_odds[name] for name in run.models},
         seconds=seconds,
         models=run.models,
         data=run.data,
@@ -227,7 +242,8 @@ def _of_engine(run: Run) -> dict[str, Any]:
             "ended": run.ended,
             "explore": run.effort_name,
             "pilots": pilots,
-        },
+        }
+        | ({"left_out": list(run.left_out)} if run.left_out else {}),
     }
 
 

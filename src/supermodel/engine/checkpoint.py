@@ -45,7 +45,7 @@ def identity(run: Any) -> dict[str, Any]:
         "share": run.share,
         "explore": getattr(run, "explore", "auto"),
         "data": fingerprint(run.data),
-        "models": {name: {p: q.description for p, q in model.priors.items()} for name, model in run.models.items()},
+        "models": {name: {p: q.description for p, q in model.priors.items()} for name, model in getattr(run, "given", run.models).items()},
     }
 
 
@@ -62,6 +62,7 @@ def write(run: Run, path: str | os.PathLike[str]) -> None:
     attrs = {
         "kind": KIND,
         "identity": identity(run),
+        "left_out": list(run.left_out),
         "order": [joint.name for joint, _ in run.probes],
         "evaluations": run.meter.evaluations,
         "gradients": run.meter.gradients,
@@ -163,7 +164,8 @@ def resume(run: Run, path: str | os.PathLike[str]) -> bool:
     joints = {joint.name: joint for joint in canonical(run.models, run.data)}
     with reading(path):
         order, rows = attrs["order"], attrs["pilots"]
-        expect(not order or sorted(order) == sorted(joints), "the order of the models")
+        run.leave_out(map(str, attrs.get("left_out", ())))
+        expect(not order or sorted(order) == sorted(run.models), "the order of the models")
         expect([r["name"] for r in rows] == order[: len(rows)], "pilots of other models")
         for i, name in enumerate(order):
             probe, d = groups[f"probe{i}"], joints[name].dimension

@@ -3,7 +3,7 @@ r"""The run: exploration, tree, warm-up, then blocks until the error is small en
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -84,10 +84,14 @@ class Run:
     )  # parameters that ln L of a model does not depend on
     pace: float = 0.0  # seconds a call of the slowest model, known after the first ones
     is_thrifty: bool = False  # whether calls are spared, by wish, by the clock or by a limit
+    # Told a rough ln Z of each model explored so far, the smallest first: whether the larger ones are left out.
+    until: Callable[[Mapping[str, float]], bool] | None = None
+    left_out: tuple[str, ...] = ()
     ended: str = ""  # why the run ended: "target", "decided", "max_evaluations", ...
     interrupts: Interrupts = field(default_factory=Interrupts)
 
     def __post_init__(self):
+        self.given = self.models  # also those that will be left out
         self.meter = Meter(self.goals, self.executor, self._watch, self.interrupts)
 
     def snapshot(self) -> Run:
@@ -146,10 +150,19 @@ class Run:
                 pilot, rng = self.pilots[-1], np.random.default_rng([self.seed, stream, 777])
                 pilot.roughness = roughness(pilot.joint, pilot.points, pilot.warp, rng, self.meter)
                 self._keep()
+            if self.until is not None and self.until({p.name: p.rough_log_evidence for p in self.pilots[: stream + 1]}):
+                self.leave_out(joint.name for joint, _ in self.probes[stream + 1 :])
+                break
         if not self.arms:
             edges = enumerate(self._tree())
             self.arms = [self._warm(i, j, found, 1000 + n, used) for n, (i, j, found, used) in edges]
             self._keep()
+
+    def leave_out(self, names: Iterable[str]) -> None:
+        """Go on without some of the models, which nobody has explored."""
+        self.left_out = tuple(names)
+        self.models = {name: model for name, model in self.given.items() if name not in self.left_out}
+        self.probes = [(joint, known) for joint, known in self.probes if joint.name not in self.left_out]
 
     def _grant(self) -> None:
         """Where the user sets no limit, what patience has spent on few parameters leaves the ladders their own."""
@@ -161,7 +174,7 @@ class Run:
         """The effort that was asked for, or as much of it as a limited budget, or the price of a call, allows."""
         effort = EFFORTS[self.effort_name]
         limit = self.goals.max_evaluations or np.inf
-        return effort.scaled(EXPLORING * limit / (len(self.models) * TYPICAL))
+        return effort.scaled(EXPLORING * limit / (len(self.given) * TYPICAL))
 
     @property
     def is_dear(self) -> bool:

@@ -75,6 +75,18 @@ class Pilot:
         return ", ".join(look.name for look in self.looks)
 
     @property
+    def rough_log_evidence(self) -> float:
+        """ln Z to a nat or so: of all points, or by the reference as if $\\ln J - \\ln r$ were normal over the draws."""
+        if np.isfinite(self.log_evidence):
+            return self.log_evidence
+        if self.joint.dimension == 0:
+            return float(self.log_joint[0])
+        sd, mean = misfit(
+            self.joint, self.warp, self.reference, self.points, np.full(len(self.points), 1.0), self.log_joint
+        )
+        return mean - 0.5 * sd**2
+
+    @property
     def evaluations(self) -> int:
         return sum(look.evaluations for look in self.looks)
 
