@@ -45,7 +45,10 @@ def identity(run: Any) -> dict[str, Any]:
         "share": run.share,
         "explore": getattr(run, "explore", "auto"),
         "data": fingerprint(run.data),
-        "models": {name: {p: q.description for p, q in model.priors.items()} for name, model in getattr(run, "given", run.models).items()},
+        "models": {
+            name: {p: q.description for p, q in model.priors.items()}
+            for name, model in getattr(run, "given", run.models).items()
+        },
     }
 
 

@@ -22,8 +22,8 @@ from supermodel.engine.explore.bent import bent_by_slopes, fit_bent
 from supermodel.engine.explore.capture import Capture, captured
 from supermodel.engine.explore.climb import Climber, Mode, distinct, find_modes, hills_of, summits
 from supermodel.engine.explore.cloud import Cloud, Prior, Warped, effective_size, scale_of
-from supermodel.engine.explore.paths import by_level, is_floor, off_the_floor, polish
 from supermodel.engine.explore.fold import folded
+from supermodel.engine.explore.paths import by_level, is_floor, off_the_floor, polish
 from supermodel.engine.explore.pilot import Fit, Look, Pilot, fitted_reference
 from supermodel.engine.explore.quadratic import by_quadratic, coefficients, fitted_quadratic
 from supermodel.engine.explore.race import left_by, race, rough, seems_concave, standing_out, stratified
@@ -291,7 +291,7 @@ class Explorer:
         return int(min(full, RACE_SHARE * self._patience() / each))
 
     def _in_what_is_left(self, climber: Climber, held: np.ndarray, size: int, rng: np.random.Generator) -> list:
-        """Tops of climbs that begin at draws of the smaller model: what this one has besides is searched for alone, then all move."""
+        """Tops of climbs that begin at draws of the smaller model: what is new is searched for alone, then all move."""
         n = max(self._starts(size, bool(held.any())), BATCH)
         opened, names = self.joint.opened, set(self.smaller.joint.space.names)
         mine = np.concatenate([np.full(opened.space.priors[n].size, n not in names) for n in opened.space.names])
@@ -322,7 +322,12 @@ class Explorer:
         self.scout, self.is_flat = Scout(self.joint, self.meter, self.effort), False
         fresh = self.cloud()
         fresh.add(Prior(self.joint), self.joint.space.points_from(whole.space, x), value)
-        tops = [(p, m.log_joint) for p, m in zip(self.joint.space.points_from(whole.space, np.array([m.point for m in modes])), modes, strict=True)]
+        tops = [
+            (p, m.log_joint)
+            for p, m in zip(
+                self.joint.space.points_from(whole.space, np.array([m.point for m in modes])), modes, strict=True
+            )
+        ]
         return fresh, self._distinct(self._climber(fresh), tops, [])
 
     def is_symmetric(self, pilot: Pilot) -> bool:

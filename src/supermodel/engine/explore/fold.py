@@ -97,14 +97,14 @@ def _kept_above(
         alike = len({tuple(sorted(map(_place(exchange), s.entries))) for s in within}) == 1
         for s in within if alike and len(within) == len(exchange.blocks) else []:
             by_place = [sorted(s.entries, key=_place(exchange)) for s in within]
-            together = [max(chance[t][t.entries.index(row[i])] for t, row in zip(within, by_place, strict=True)) for i in range(len(s.entries))]
+            together = [
+                max(chance[t][t.entries.index(row[i])] for t, row in zip(within, by_place, strict=True))
+                for i in range(len(s.entries))
+            ]
             chance[s] = [together[sorted(s.entries, key=_place(exchange)).index(entry)] for entry in s.entries]
         for s in mixed + (within if not (alike and len(within) == len(exchange.blocks)) else []):
             chance[s] = [1.0] * len(s.entries)  # an order of blocks and such a reflection would undo each other
-    return [
-        s._replace(by=int(np.argmin(chance[s])) if min(chance[s]) < CONFUSED else -1)
-        for s in reflections
-    ]
+    return [s._replace(by=int(np.argmin(chance[s])) if min(chance[s]) < CONFUSED else -1) for s in reflections]
 
 
 def _place(exchange: Exchange):
@@ -121,7 +121,9 @@ def _cut(joint: Joint, circle: Circle, x: np.ndarray, modes: list[Mode], weights
     ends = space.values_at(np.stack([np.full(x.shape[1], -40.0), np.full(x.shape[1], 40.0)]))[circle.name]
     low, turn = ends[0].ravel(), (ends[1] - ends[0]).ravel()
     share = (space.values_at(x)[circle.name].reshape(shape) - low) / turn
-    width = np.array([np.linalg.norm(np.asarray(mode.warp.factor)[place], axis=1) for mode in modes]) * share * (1 - share)
+    width = (
+        np.array([np.linalg.norm(np.asarray(mode.warp.factor)[place], axis=1) for mode in modes]) * share * (1 - share)
+    )
     tried = np.arange(CUTS) / CUTS
     cuts = []
     for k in range(shape[1]):

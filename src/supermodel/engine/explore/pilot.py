@@ -76,7 +76,7 @@ class Pilot:
 
     @property
     def rough_log_evidence(self) -> float:
-        """ln Z to a nat or so: of all points, or by the reference as if $\\ln J - \\ln r$ were normal over the draws."""
+        r"""ln Z to a nat or so: of all points, or by the reference as if $\ln J - \ln r$ were normal over the draws."""
         if np.isfinite(self.log_evidence):
             return self.log_evidence
         if self.joint.dimension == 0:
