@@ -107,6 +107,13 @@ CALM = 8  # times fewer climbs race where no coordinate is rough, and the first 
 # Chance that a draw of a mode has its components in another order, above which nothing is folded: an edge would pass through the
 # mode; and below which two orders are equally good.
 CONFUSED, NOT_CONFUSED = 0.3, 1e-3
+MOST_ORDERS = 120  # of components over which a proposal is summed: five of them
+BLIND = 0.1  # of such a proposal that is the prior of all parameters
+# Shares of a reference that what a smaller model knows may have, beside the hills: the one that fits best.
+GROWN_SHARES = (0.2, 0.5, 0.8)
+GROWN_DRAWS = 8  # times the prior draws of a replicate, of that proposal: what needs no further component is found by it
+GROWN_FIRST = 256  # prior draws of a replicate that extends a smaller model: a scale, and a defence
+STARTS_PER_TURN = 4  # climbs of a race for each step of the prior's width in which ln L turns no more: its basins
 CUTS, CUTS_NOTHING = 48, 0.01  # places where a circle may be cut; part of the modes' mass near its own ends that is left there
 DOF = 5.0  # of Student hills: tails heavier than most posteriors', yet 90% as efficient as Gaussian ones for these
 

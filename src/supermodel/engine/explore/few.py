@@ -22,11 +22,12 @@ from supermodel.engine.explore.bent import bent_by_slopes, fit_bent
 from supermodel.engine.explore.capture import Capture, captured
 from supermodel.engine.explore.climb import Climber, Mode, distinct, find_modes, hills_of, summits
 from supermodel.engine.explore.cloud import Cloud, Prior, Warped, effective_size, scale_of
+from supermodel.engine.explore.extended import drawn, extended, with_smaller
 from supermodel.engine.explore.fold import folded
 from supermodel.engine.explore.paths import by_level, is_floor, off_the_floor, polish
 from supermodel.engine.explore.pilot import Fit, Look, Pilot, fitted_reference
 from supermodel.engine.explore.quadratic import by_quadratic, coefficients, fitted_quadratic
-from supermodel.engine.explore.race import left_by, race, rough, seems_concave, standing_out, stratified
+from supermodel.engine.explore.race import race, rough, seems_concave, standing_out, starts_for, stratified
 from supermodel.engine.explore.scout import Scout
 from supermodel.engine.explore.walks import follow
 from supermodel.engine.meter import Enough, Meter
@@ -39,6 +40,8 @@ from supermodel.engine.policy import (
     ENOUGH,
     EXACT,
     FLOOR,
+    GROWN_DRAWS,
+    GROWN_FIRST,
     MISSED,
     MISSED_MASS,
     MOST_MODES,
@@ -116,7 +119,9 @@ class Explorer:
         with np.errstate(over="ignore", under="ignore", divide="ignore", invalid="ignore"):
             since = self.meter.evaluations
             try:
-                plain = self._traced(known) if self.joint.is_traceable else self._quadratically(known)
+                plain = None
+                if self.smaller is None:
+                    plain = self._traced(known) if self.joint.is_traceable else self._quadratically(known)
                 if plain is not None:
                     return plain
                 self._replicates(known)
@@ -232,17 +237,24 @@ class Explorer:
         return min(self.effort.patience - (self.meter.evaluations - self.began), self.meter.left)
 
     def _replicate(self, k: int, size: int, known: tuple[np.ndarray, np.ndarray]) -> None:
-        """From the prior to a sealed ln Z, with nothing but its own random numbers."""
-        since, rng = self.meter.evaluations - len(known[0]), self.rng(20 + k)
-        cloud, level = self._begun(known, size * self.effort.first_black, rng), size * self.effort.level
-        self._off_the_floor(cloud, rng)
-        modes = self._found(cloud, size, rng)
+        """From the prior, or from what a smaller model knows, to a sealed ln Z, with nothing but its own random numbers."""
+        since, rng, level = self.meter.evaluations - len(known[0]), self.rng(20 + k), size * self.effort.level
+        grows, n = self.smaller is not None, size * self.effort.first_black
+        cloud = self._begun(known, min(n, GROWN_FIRST) if grows else n, rng)
+        if not grows:
+            self._off_the_floor(cloud, rng)
+        modes = self._found_in_what_is_left(cloud, size, rng) if grows else self._found(cloud, size, rng)
         if not k and self.may_fold:
             cloud, modes = self._folded(cloud, modes)
         hills = hills_of(modes, DOF).hills if modes else None
         if hills is not None:
             cloud.grow(Warped(identity(self.joint.dimension), hills), BATCH * min(len(hills.log_weights), 16), rng)
-        by_level(cloud, rng, level)
+        if grows and not k:
+            self.joint.defence = extended(self.joint, self.smaller, self.symmetries)
+        if self.joint.defence is not None:
+            cloud.grow(self.joint.defence, GROWN_DRAWS * n, rng)
+        else:
+            by_level(cloud, rng, level)
         polish(cloud, rng, level, start=hills, least=int(len(modes) > 1))
         self.modes += modes
         self._note("replicate" if k < 2 else f"replicate × {size}", cloud, since)
@@ -272,8 +284,6 @@ class Explorer:
         if d <= RESOLVED and self._resolves(cloud, size * self.effort.first_black):
             return modes
         held = rough(self.joint, self.meter, cloud.x[:BATCH], climber.scale)
-        if self.smaller is not None:
-            return self._distinct(climber, self._in_what_is_left(climber, held, size, rng), modes)
         n = self._starts(size, bool(held.any()) or len(modes) > 1)
         if n < BATCH:
             return modes
@@ -290,14 +300,23 @@ class Explorer:
         full = size * self.effort.race / (1 if is_odd else CALM)
         return int(min(full, RACE_SHARE * self._patience() / each))
 
-    def _in_what_is_left(self, climber: Climber, held: np.ndarray, size: int, rng: np.random.Generator) -> list:
-        """Tops of climbs that begin at draws of the smaller model: what is new is searched for alone, then all move."""
-        n = max(self._starts(size, bool(held.any())), BATCH)
-        opened, names = self.joint.opened, set(self.smaller.joint.space.names)
-        mine = np.concatenate([np.full(opened.space.priors[n].size, n not in names) for n in opened.space.names])
-        axes = np.flatnonzero(held & mine) if np.any(held & mine) else np.flatnonzero(mine)
-        starts, fixed = left_by(self.smaller, opened, stratified(opened, n, axes, rng), rng)
-        return race(climber, starts, held & ~fixed, rng, fixed)
+    def _found_in_what_is_left(self, cloud: Cloud, size: int, rng: np.random.Generator) -> list[Mode]:
+        """Modes by climbs that begin at draws of the smaller model: what is new is searched for alone, then all moves."""
+        climber, opened, smaller = self._climber(cloud), self.joint.opened, self.smaller
+        x = with_smaller(smaller, self.joint, opened.space.sample_prior(rng, BATCH), drawn(smaller, rng, BATCH))
+        held = rough(opened, self.meter, x, climber.scale)
+        names = set(smaller.joint.space.names)
+        new = np.concatenate([np.full(opened.space.priors[n].size, n not in names) for n in opened.space.names])
+        most = max(self._starts(size, bool(held.any())), BATCH)
+        n = max(starts_for(opened, self.meter, x, climber.scale, held & new, most), BATCH)
+        starts = stratified(opened, n, np.flatnonzero(held & new if np.any(held & new) else new), rng)
+        starts = with_smaller(smaller, self.joint, starts, drawn(smaller, rng, len(starts)))
+        tops = race(climber, starts, held & new, rng, ~new)
+        best = sorted(tops, key=lambda top: -top[1])[:BATCH]
+        modes = self._distinct(climber, tops, [])
+        if np.any(held & ~new):  # what the smaller model had found may have to move
+            modes = self._distinct(climber, race(climber, np.array([point for point, _ in best]), held, rng), modes)
+        return modes
 
     def _distinct(self, climber: Climber, tops: list, known: list[Mode]) -> list[Mode]:
         """The modes among the tops of climbs, in the one labelling that is kept."""
@@ -314,7 +333,7 @@ class Explorer:
         x, value, whole = cloud.x[rows], cloud.log_likelihood[rows], self.joint
         ask = functools.partial(self.meter.likelihood, whole)
         self.symmetries = symmetries(whole, x, value, ask, whole.unread)
-        self.joint = folded(whole, self.symmetries, modes)
+        self.joint = folded(whole, self.symmetries, modes, self.smaller is not None)
         if self.joint is whole:
             return cloud, modes
         self.symmetries = self.joint.space.symmetries

@@ -20,13 +20,13 @@ from supermodel.models.joint import Joint
 from supermodel.models.symmetry import Circle, Entry, Exchange, Reflection, Symmetry, coordinate
 
 
-def folded(joint: Joint, found: Sequence[Symmetry], modes: Sequence[Mode]) -> Joint:
+def folded(joint: Joint, found: Sequence[Symmetry], modes: Sequence[Mode], always: bool = False) -> Joint:
     """The model in one labelling of its components, and with its circles cut where no mode is; itself if that gains nothing."""
     if not found or not modes:
         return joint
     weights = np.exp(np.maximum([mode.log_mass for mode in modes], modes[0].log_mass - RIVAL) - modes[0].log_mass)
     modes, weights = list(modes), weights / weights.sum()
-    chosen: list[Symmetry] = [_ordered(joint, s, modes, weights) for s in found if isinstance(s, Exchange)]
+    chosen: list[Symmetry] = [_ordered(joint, s, modes, weights, always) for s in found if isinstance(s, Exchange)]
     chosen += _kept_above(joint, [s for s in found if isinstance(s, Reflection)], chosen, modes, weights)
     in_order = Folded(joint.space, chosen).in_order(np.array([mode.point for mode in modes]))
     circles = [_cut(joint, s, in_order, modes, weights) for s in found if isinstance(s, Circle)]
@@ -34,9 +34,9 @@ def folded(joint: Joint, found: Sequence[Symmetry], modes: Sequence[Mode]) -> Jo
     return joint.folded(Folded(joint.space, chosen)) if any(s.is_used for s in chosen) else joint
 
 
-def _ordered(joint: Joint, exchange: Exchange, modes: list[Mode], weights: np.ndarray) -> Exchange:
+def _ordered(joint: Joint, exchange: Exchange, modes: list[Mode], weights: np.ndarray, always: bool) -> Exchange:
     """By the number that keeps the blocks apart, if there is one."""
-    best, order = (1, CONFUSED, np.inf), -1
+    best, order = (1, np.inf if always else CONFUSED, np.inf), -1
     for by in range(len(exchange.blocks[0])):
         at = _straight(joint, [block[by] for block in exchange.blocks])
         if at is None:

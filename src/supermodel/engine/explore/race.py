@@ -13,7 +13,6 @@ from typing import Any
 import numpy as np
 
 from supermodel.engine.explore.climb import ITERATIONS, Climber, Climbs
-from supermodel.engine.explore.pilot import Pilot
 from supermodel.engine.meter import Meter
 from supermodel.engine.policy import (
     BATCH,
@@ -26,6 +25,7 @@ from supermodel.engine.policy import (
     RACE_LAST,
     ROUGH_STEP,
     ROUGH_TURNS,
+    STARTS_PER_TURN,
     STRATUM,
     TRIMS,
 )  # fmt: skip
@@ -38,13 +38,28 @@ def rough(joint: Joint, meter: Meter, x: np.ndarray, scale: np.ndarray, step: fl
     On ground that is smooth at scale h, $\ln L(x + h) - \ln L(x)$ and $\ln L(x + 2h) - \ln L(x + h)$ have one sign; on a plateau
     they are zero, and a slope leads nowhere either.
     """
+    return _turns(joint, meter, x, scale, np.arange(x.shape[1]), step) > ROUGH_TURNS
+
+
+def _turns(joint: Joint, meter: Meter, x: np.ndarray, scale: np.ndarray, axes: np.ndarray, step: float) -> np.ndarray:
+    """The share of pairs of steps, of h and of 2 h, that do not lead the same way, along each of some axes."""
     n, d = x.shape
-    steps = step * np.array([0.0, 1.0, 2.0, 4.0])  # pairs of steps of h and of 2 h
-    points = x[:, None, None] + steps[:, None] * np.diag(scale)[:, None]  # (n, d, 4, d)
-    value = meter.likelihood(joint, points.reshape(-1, d)).reshape(n, d, 4)
+    steps = step * np.array([0.0, 1.0, 2.0, 4.0])
+    points = x[:, None, None] + steps[:, None] * np.diag(scale)[axes, None]  # (n, axes, 4, d)
+    value = meter.likelihood(joint, points.reshape(-1, d)).reshape(n, len(axes), 4)
     turns = [(b - a) * (c - b) for a, b, c in (value[..., :3].T[:, :, :], value[..., [0, 2, 3]].T)]
-    share = np.mean([np.where(np.isfinite(turn), ~(turn > 0), False).mean(axis=1) for turn in turns], axis=0)
-    return share > ROUGH_TURNS
+    return np.mean([np.where(np.isfinite(turn), ~(turn > 0), False).mean(axis=1) for turn in turns], axis=0)
+
+
+def starts_for(joint: Joint, meter: Meter, x: np.ndarray, scale: np.ndarray, held: np.ndarray, most: int) -> int:
+    """Climbs that a race needs for one to begin in every basin of what is held, up to `most`."""
+    needed = 1.0
+    for axis in np.flatnonzero(held):
+        step = ROUGH_STEP
+        while needed / step < most and _turns(joint, meter, x, scale, np.array([axis]), step)[0] > ROUGH_TURNS:
+            step /= 2
+        needed *= STARTS_PER_TURN / step
+    return int(min(needed, most))
 
 
 def seems_concave(joint: Joint, meter: Meter, x: np.ndarray, log_joint: np.ndarray, rng: np.random.Generator) -> bool:
@@ -98,19 +113,6 @@ def standing_out(joint: Joint, x: np.ndarray, log_likelihood: np.ndarray, most: 
     low, middle, high = np.quantile(beside, [0.25, 0.5, 0.75], axis=1)
     above = (left[order] - middle) / np.maximum(high - low, 1e-9)
     return seen[order[np.argsort(-above, kind="stable")[:most]]]
-
-
-def left_by(smaller: Pilot, joint: Joint, x: np.ndarray, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
-    """Points whose parameters of a smaller model are draws of its posterior, and which coordinates those are (d,)."""
-    space, names = joint.space, [name for name in smaller.joint.space.names if name in joint.space.names]
-    some = smaller.points[rng.choice(len(smaller.points), min(BATCH, len(smaller.points)), replace=False)]
-    values, result, fixed = smaller.joint.space.values_at(some), x.copy(), np.zeros(x.shape[1], bool)
-    of = rng.integers(len(some), size=len(x))
-    for name in names:
-        prior, place = space.priors[name], space.slices[name]
-        points = np.array([np.ravel(prior.unconstrain(value)) for value in values[name]])
-        result[:, place], fixed[place] = points[of], True
-    return result, fixed
 
 
 def race(climber: Climber, starts: np.ndarray, held: np.ndarray, rng: np.random.Generator, fixed: Any = None) -> list:

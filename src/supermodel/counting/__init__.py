@@ -1,0 +1,1 @@
+"""How many? The number of components as a question of its own."""
