@@ -104,10 +104,15 @@ RESOLVED, RESOLVES = 2, 8.0
 # Evaluations of patience below which replicates are smaller: two of them, their levels and a small race.
 REPLICATED = 30_000
 CALM = 8  # times fewer climbs race where no coordinate is rough, and the first climbs and what stood out led to one top
+# Likelihood calls that looking for exchanges, circles and reflections of one model may take; what one leaves the next may use.
+SYMMETRY_CALLS = (60, 20, 20)
 # Chance that a draw of a mode has its components in another order, above which nothing is folded: an edge would pass through the
 # mode; and below which two orders are equally good.
 CONFUSED, NOT_CONFUSED = 0.3, 1e-3
-CUTS, CUTS_NOTHING = 48, 0.01  # places where a circle may be cut; part of the modes' mass near its own ends that is left there
+CUTS, CUTS_NOTHING = (
+    48,
+    0.01,
+)  # places where a circle may be cut; part of the modes' mass near its own ends that is left there
 DOF = 5.0  # of Student hills: tails heavier than most posteriors', yet 90% as efficient as Gaussian ones for these
 
 

@@ -54,6 +54,12 @@ def methods(result: Comparison) -> str:
         "Savage-Dickey supermodels (Mootoovaloo, Bassett & Kunz 2016): "
         + (_of_edges(result) if result.chain is None else _of_chain(result))
     ]
+    folded = [f"{name}: {s}" for name, found in result.symmetries.items() for s in found]
+    if folded:
+        parts.append(
+            "Symmetries of the posteriors, found by the likelihood at draws of the prior and checked in the posterior, or declared, "
+            f"are counted in the evidence and sampled in one labelling ({'; '.join(folded)})."
+        )
     if not one:
         among = f", among {joined(result.weighed)}" if result.excluded else ""
         parts.append(f"Model probabilities are for {odds_words(result)}{among}.")

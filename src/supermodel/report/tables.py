@@ -336,6 +336,28 @@ def scalar_values(posterior: ModelPosterior, parameter: str, index: tuple[int, .
     return values[:, *index]
 
 
+def straight_values(posterior: ModelPosterior, parameter: str, index: tuple[int, ...]) -> np.ndarray:
+    """(n,): the same for tables and pictures; of a number that goes round a circle, within half a turn of its mean."""
+    if parameter in getattr(posterior, "circles", {}):
+        return posterior.straight(parameter)[:, *index]
+    return scalar_values(posterior, parameter, index)
+
+
+def symmetry_lines(posteriors: Mapping[str, Any]) -> list[str]:
+    """Of each model, in sentences: its symmetries, the order of its labels, and what goes round a circle."""
+    lines = []
+    for name, posterior in posteriors.items():
+        lines += [f"{name}: {sentence}." for sentence in posterior.symmetries]
+        if any(" are exchangeable" in s and " labelled " in s for s in posterior.symmetries):
+            lines.append(f"{name}: ln Z counts all labellings; posterior({name!r}).unfolded() has them all.")
+        if posterior.circles:
+            lines.append(
+                f"{name}: mean, sd and quantiles of {', '.join(posterior.circles)} are about the circular mean; a number beyond the "
+                "prior's ends is the same angle."
+            )
+    return lines
+
+
 def scalar_label(parameter: str, index: tuple[int, ...]) -> str:
     """`beta[2]`."""
     return parameter + (f"[{','.join(map(str, index))}]" if index else "")
