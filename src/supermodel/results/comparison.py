@@ -176,7 +176,7 @@ class Comparison:
         return None if found is None else found.tolist()
 
     def support(self, name: str, parameter: str) -> tuple[float, float]:
-        """Where the prior of a scalar parameter begins and ends under one model; infinite where nothing is known, or it goes round."""
+        """Where the prior of a scalar parameter begins and ends under one model; infinite if unknown, or round a circle."""
         if parameter in self.posteriors[name].circles:
             return -np.inf, np.inf
         prior = self.priors.get(name, {}).get(parameter)

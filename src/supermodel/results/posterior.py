@@ -193,8 +193,8 @@ class ModelPosterior:
         return middle + np.mod(values - middle + 0.5 * turn, turn) - 0.5 * turn
 
     def unfolded(self, seed: int = 0) -> ModelPosterior:
-        """The symmetric posterior of a model that was sampled in one labelling: each draw as one of its images, any of them with one
-        probability. Weights and evidence are the same.
+        """The symmetric posterior of a model that was sampled in one labelling: each draw as one of its images, any of them with
+        one probability. Weights and evidence are the same.
         """
         if self.unfolder is None:
             return self
