@@ -110,8 +110,9 @@ def symmetries(
 
     if declared is None:
         collect(_exchanges(trial, left_out), SYMMETRY_CALLS[0])
-    elif declared is not False:
-        found += declared
+    else:
+        trial.most += SYMMETRY_CALLS[0]
+        found += declared or ()
     collect(_circles(trial, left_out), SYMMETRY_CALLS[1])
     if declared is None:
         collect(_reflections(trial, left_out, found), SYMMETRY_CALLS[2])
