@@ -23,6 +23,7 @@ from benchmarks.scheduler import main as scheduler
 from benchmarks.several_modes import several_modes
 from benchmarks.sky.hierarchies import main as hierarchies
 from benchmarks.survey import main as survey
+from benchmarks.symmetries import main as symmetries
 from benchmarks.targets import ALL, Row, logistic_1000
 
 HERE = Path(__file__).resolve().parent
@@ -50,7 +51,7 @@ def main(names: list[str]) -> int:
     apart = {
         "fire": fire, "sky": partial(fire, trial="sky"), "mixtures": mixtures,
         "nonnormal": nonnormal, "published": published, "survey": survey,
-        "scheduler": scheduler, "dimension": dimension, "hierarchies": hierarchies,
+        "scheduler": scheduler, "dimension": dimension, "hierarchies": hierarchies, "symmetries": symmetries,
     }  # fmt: skip
     if names and names[0] in apart:
         return apart[names[0]](names[1:])

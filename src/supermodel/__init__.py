@@ -12,6 +12,7 @@ __version__ = "0.1.0.dev0"  # the only place: pyproject.toml reads it here
 
 _HOMES = {
     "Model": "supermodel.models.model",
+    "Canonical": "supermodel.models.symmetry",
     "Gaussian": "supermodel.models.noise",
     "StudentT": "supermodel.models.noise",
     "Poisson": "supermodel.models.noise",
@@ -74,6 +75,7 @@ if TYPE_CHECKING:
     from supermodel.models.noise import Gaussian as Gaussian
     from supermodel.models.noise import Poisson as Poisson
     from supermodel.models.noise import StudentT as StudentT
+    from supermodel.models.symmetry import Canonical as Canonical
     from supermodel.regressions.one_parameter import correlation as correlation
     from supermodel.regressions.one_parameter import proportion as proportion
     from supermodel.regressions.one_parameter import ttest as ttest

@@ -25,6 +25,7 @@ from supermodel.errors import DataError
 from supermodel.jax_scope import compilation_cache
 from supermodel.models.columns import received
 from supermodel.models.model import Model
+from supermodel.models.symmetry import as_data
 from supermodel.options import OPTIONS, checked
 from supermodel.results.comparison import Comparison, Evidence
 from supermodel.results.fingerprint import fingerprint
@@ -228,7 +229,8 @@ def _of_engine(run: Run) -> dict[str, Any]:
     pilots = {
         p.name: {
             "method": p.method, "spread": p.spread, "evaluations": p.evaluations,
-            "replicates": p.capture.replicates, "missed": p.capture.missed, "symmetries": list(p.symmetries),
+            "replicates": p.capture.replicates, "missed": p.capture.missed,
+            "symmetries": [str(s) for s in p.symmetries], "folds": [as_data(s) for s in p.symmetries],
         }
         for p in run.pilots
     }  # fmt: skip

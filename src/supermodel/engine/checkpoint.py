@@ -28,7 +28,9 @@ from supermodel.engine.run import Run
 from supermodel.engine.rungs import Gap
 from supermodel.errors import StorageError
 from supermodel.jax_scope import in_float64
+from supermodel.models.folded import Folded
 from supermodel.models.joint import Joint
+from supermodel.models.symmetry import Canonical, as_data, from_data
 from supermodel.results.fingerprint import fingerprint
 from supermodel.results.storage import expect, expect_arrays, load_arrays, reading, save_arrays
 from supermodel.verdict.examine import Report
@@ -47,6 +49,10 @@ def identity(run: Any) -> dict[str, Any]:
         "data": fingerprint(run.data),
         "models": {
             name: {p: q.description for p, q in model.priors.items()}
+            for name, model in getattr(run, "given", run.models).items()
+        },
+        "symmetries": {
+            name: [str(model.exchangeable), str(model.periodic)]
             for name, model in getattr(run, "given", run.models).items()
         },
     }
@@ -102,10 +108,17 @@ def _pilot_attributes(p: Pilot) -> dict[str, Any]:
         "vouched": [float(p.log_evidence), float(p.vouched)] if np.isfinite(p.vouched) else [],
         "doubt": float(p.doubt),
         "roughness": list(p.roughness),
+        "symmetries": [as_data(symmetry) for symmetry in p.symmetries],
+        "is_folded": p.joint.origin is not None,
     }
 
 
 def _restored_pilot(joint: Joint, g: dict[str, np.ndarray], row: dict[str, Any]) -> Pilot:
+    known = joint.model.exchangeable
+    canonical = next((s for s in known if isinstance(s, Canonical)), None) if known else None
+    symmetries = tuple(from_data(s, canonical) for s in row.get("symmetries", ()))
+    if row.get("is_folded", False):
+        joint = joint.folded(Folded(joint.space, symmetries))
     d, n_hills = joint.dimension, len(g["hills_log_weights"])
     expect_arrays(g, {"points": (len(g["log_joint"]), d), "log_joint": (None,), "hills_log_weights": (None,)})
     expect_arrays(g, {"hills_means": (n_hills, d), "hills_dof": ()})
@@ -122,7 +135,8 @@ def _restored_pilot(joint: Joint, g: dict[str, np.ndarray], row: dict[str, Any])
     return Pilot(
         joint, warp, reference, g["points"], g["log_joint"], float(row["spread"]), looks, bool(row["is_agreed"]),
         float(row["step"]), float(row["acceptance"]), bool(row.get("is_concave", False)), Capture(*row.get("capture", ())),
-        *(row.get("vouched") or (np.nan, np.inf)), float(row.get("doubt", 0.0)), Roughness.of(row.get("roughness", ())),
+        *(row.get("vouched") or (np.nan, np.inf)), float(row.get("doubt", 0.0)), symmetries,
+        Roughness.of(row.get("roughness", ())),
     )  # fmt: skip
 
 
@@ -181,6 +195,8 @@ def resume(run: Run, path: str | os.PathLike[str]) -> bool:
         run.arms = [_restored_arm(run, groups[f"arm{i}"], row) for i, row in enumerate(attrs["arms"])]
         run.pace = float(attrs.get("pace", 0.0))
         run.unread = {str(name): tuple(map(str, each)) for name, each in attrs.get("unread", {}).items()}
+        for name, joint in joints.items():
+            joint.unread = run.unread.get(name, ())
         rejected = {str(name): int(n) for name, n in attrs.get("rejected", {}).items()}
     for i, (joint, (points, values)) in enumerate(run.probes):
         prior = groups[f"probe{i}"]["log_prior"]

@@ -104,6 +104,8 @@ RESOLVED, RESOLVES = 2, 8.0
 # Evaluations of patience below which replicates are smaller: two of them, their levels and a small race.
 REPLICATED = 30_000
 CALM = 8  # times fewer climbs race where no coordinate is rough, and the first climbs and what stood out led to one top
+# Likelihood calls that looking for exchanges, circles and reflections of one model may take; what one leaves the next may use.
+SYMMETRY_CALLS = (60, 20, 20)
 # Chance that a draw of a mode has its components in another order, above which nothing is folded: an edge would pass through the
 # mode; and below which two orders are equally good.
 CONFUSED, NOT_CONFUSED = 0.3, 1e-3

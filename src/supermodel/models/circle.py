@@ -116,6 +116,12 @@ def turn_of(prior: Any) -> tuple[float, float, Callable[[Any], Any] | None] | No
     return None
 
 
+def is_round(prior: Any) -> bool:
+    """Whether a prior is one on a circle by its family."""
+    found = turn_of(prior)
+    return found is not None and found[2] is not None
+
+
 def turned(prior: Any, cut: Any = 0.0, parts: int = 1) -> Turned:
     """A prior on an interval as one on a circle, cut open at `cut` above its lower end."""
     low, turn, density = turn_of(prior) or (np.nan, np.nan, None)

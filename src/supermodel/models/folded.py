@@ -1,8 +1,9 @@
 r"""One labelling of a symmetric model: $\ln\pi(x) + \ln |G|$ where x is in order, and nothing elsewhere.
 
 If $J(gx) = J(x)$ for all g of a group G, the integral of J is |G| times that over any set of which the images under G fill the
-space once. Here this set is "blocks in the order of one of their numbers" and "this number above its centre". Every answer is
-as before: ln Z is that of the whole, a posterior is the same with its labels in a stated order.
+space once. Here this set is "blocks in the order of one of their numbers", "this number above its centre" and "as a declared
+canonical form leaves it". Every answer is as before: ln Z is that of the whole, a posterior is the same with its labels in a
+stated order.
 """
 
 from __future__ import annotations
@@ -16,7 +17,22 @@ import numpy as np
 
 from supermodel.models.circle import turned
 from supermodel.models.space import Space
-from supermodel.models.symmetry import Circle, Exchange, Reflection, Symmetry, coordinate, exchanged, reflected
+from supermodel.models.symmetry import (
+    Canonical,
+    Circle,
+    Exchange,
+    Reflection,
+    Symmetry,
+    coordinate,
+    exchanged,
+    formed,
+    formed_points,
+    is_circular,
+    points_at,
+    reflected,
+)
+
+AS_IT_WAS = 1e-6  # relative: rounding of a canonical form, far below how far any other image is
 
 
 class Folded(Space):
@@ -32,6 +48,7 @@ class Folded(Space):
         self.symmetries = tuple(symmetries)
         self.reflections = [s for s in symmetries if isinstance(s, Reflection) and s.is_used]
         self.exchanges = [s for s in symmetries if isinstance(s, Exchange) and s.is_used]
+        self.canonicals = [s for s in symmetries if isinstance(s, Canonical)]
 
     @cached_property
     def opened(self) -> Space:
@@ -41,7 +58,13 @@ class Folded(Space):
     @property
     def log_images(self) -> float:
         """ln |G|."""
-        return sum((math.log(s.images) for s in [*self.reflections, *self.exchanges]), 0.0)
+        return sum((math.log(s.images) for s in [*self.reflections, *self.exchanges, *self.canonicals]), 0.0)
+
+    @property
+    def copies(self) -> float:
+        """How many times smaller than the whole prior the part is that is kept: |G|, and parts of turns."""
+        parts = [prior.parts for name, prior in self.priors.items() if is_circular(self, name)]
+        return math.exp(self.log_images) * math.prod(parts)
 
     @cached_property
     def _keys(self) -> list[tuple[Exchange, list[int] | None]]:
@@ -49,7 +72,7 @@ class Folded(Space):
         found = []
         for exchange in self.exchanges:
             at = [coordinate(self, block[exchange.by]) for block in exchange.blocks]
-            circle = any(hasattr(self.priors[block[exchange.by][0]], "points_at") for block in exchange.blocks)
+            circle = any(is_circular(self, block[exchange.by][0]) for block in exchange.blocks)
             found.append((exchange, None if None in at or circle else at))
         return found
 
@@ -68,11 +91,19 @@ class Folded(Space):
             inside = inside & (x[..., place] >= reflection.centres[reflection.by])
         for exchange, at in self._keys:
             inside = inside & xp.all(xp.diff(self._key(exchange, at, x, values, xp), axis=-1) >= 0, axis=-1)
+        for canonical in self.canonicals if xp is not np else ():
+            inside = inside & self._is_form(values, canonical.form(dict(values)), xp)
         return inside
+
+    @staticmethod
+    def _is_form(values: Mapping[str, Any], form: Mapping[str, Any], xp: Any) -> Any:
+        """Whether one point is its own canonical form."""
+        close = [xp.all(xp.isclose(form[n], v, rtol=AS_IT_WAS, atol=AS_IT_WAS * 1e-6)) for n, v in values.items()]
+        return xp.all(xp.stack(close))
 
     @cached_property
     def _needs_values(self) -> bool:
-        return any(at is None for _, at in self._keys)
+        return bool(self.canonicals) or any(at is None for _, at in self._keys)
 
     def log_prior(self, x):
         import jax.numpy as jnp
@@ -82,7 +113,17 @@ class Folded(Space):
 
     def log_prior_at(self, points: np.ndarray) -> np.ndarray:
         inside = self._inside(points, self.values_at(points) if self._needs_values else {}, np)
+        for canonical in self.canonicals:
+            inside = inside & self._in_form(points, canonical)
         return np.where(inside, super().log_prior_at(points) + self.log_images, -np.inf)
+
+    def _in_form(self, points: np.ndarray, canonical: Canonical) -> np.ndarray:
+        values, forms = formed(self, points, canonical)
+        each = [
+            np.isclose(forms[n], v, rtol=AS_IT_WAS, atol=AS_IT_WAS * 1e-6).reshape(len(points), -1).all(axis=1)
+            for n, v in values.items()
+        ]
+        return np.all(each, axis=0)
 
     def sample_prior(self, rng: np.random.Generator, n: int) -> np.ndarray:
         return self.in_order(super().sample_prior(rng, n))
@@ -95,14 +136,15 @@ class Folded(Space):
             x = np.where(below[:, None], reflected(self, x, reflection), x)
         for exchange, at in self._keys:
             key = self._key(exchange, at, x, self.values_at(x) if at is None else {}, np)
-            x = exchanged(self, x, exchange.blocks, np.argsort(key, axis=1, kind="stable"))
+            x = exchanged(self, x, exchange, np.argsort(key, axis=1, kind="stable"))
+        for canonical in self.canonicals:
+            x = formed_points(self, x, canonical)
         return x
 
-    def shuffled(self, rng: np.random.Generator, x: np.ndarray) -> np.ndarray:
-        """Any image of each point, all with one probability."""
+    def anywhere(self, rng: np.random.Generator, x: np.ndarray) -> np.ndarray:
+        """Any image of each point, all of exchanges and reflections with one probability."""
         for exchange in self.exchanges:
-            order = np.argsort(rng.random((len(x), len(exchange.blocks))), axis=1)
-            x = exchanged(self, x, exchange.blocks, order)
+            x = exchanged(self, x, exchange, np.argsort(rng.random((len(x), len(exchange.blocks))), axis=1))
         for reflection in self.reflections:
             x = np.where(rng.random((len(x), 1)) < 0.5, reflected(self, x, reflection), x)
         return x
@@ -111,7 +153,16 @@ class Folded(Space):
         """Points of the space that was folded, in the coordinates of this one."""
         result = x.copy()
         for name, prior in self.priors.items():
-            if hasattr(prior, "points_at"):
+            if is_circular(self, name):
                 place = self.slices[name]
                 result[:, place] = prior.points_at(space.priors[name].values_at(x[:, place]))
         return self.in_order(result)
+
+    def points_in(self, space: Space, x: np.ndarray) -> np.ndarray:
+        """Points of this space in the coordinates of the one that was folded."""
+        result = x.copy()
+        for name, prior in self.priors.items():
+            if is_circular(self, name):
+                place = self.slices[name]
+                result[:, place] = points_at(space.priors[name], prior.values_at(x[:, place]))
+        return result

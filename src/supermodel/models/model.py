@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from supermodel.errors import DataError, ModelError, suggestion
+from supermodel.models import declared
 from supermodel.models.columns import as_columns
 from supermodel.models.joint_space import JointSpace
 from supermodel.models.noise import Gaussian, Noise, check_scales, columns_of, total
@@ -51,6 +52,9 @@ class Model:
 
     `vectorized`: a plain-Python log likelihood that takes arrays of n values for every parameter and returns n.
     `labels` and `units` of parameters, for tables and axes: {"omega": r"$\omega$"}, {"omega": "rad/s"}.
+    `exchangeable`: blocks of parameters that may change places, `[("P1", "K1"), ("P2", "K2")]`, arrays whose first axis counts
+    components, `["f", "A"]`, or a `Canonical` form; left out, such symmetries are looked for; False: they are not.
+    `periodic`: names of parameters that go round a circle, or True for all that can; left out, they are looked for.
 
     >>> import numpyro.distributions as dist
     >>> Model({"omega": dist.Normal(1, 2)}, lambda p: -0.5 * p["omega"] ** 2)
@@ -96,7 +100,8 @@ class Model:
         self.written: dict[str, Any] | None = None  # the formulas of a model from a TOML file
         self.labels = self._checked("labels", labels)
         self.units = self._checked("units", units)
-        self.exchangeable, self.periodic = exchangeable, periodic
+        self.exchangeable = declared.exchangeable(self.space, exchangeable)
+        self.periodic = declared.periodic(self.space, periodic)
         self.extends: str | None = None  # the name of a smaller model, see `extending`
 
     def _checked(self, what: str, given: Mapping[str, str] | None) -> dict[str, str]:

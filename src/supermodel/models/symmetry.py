@@ -1,50 +1,46 @@
-r"""Symmetries: permutations and reflections of its parameters, and parts of a turn, that leave a model's ln J as it is.
+r"""Symmetries of a model: exchanges of blocks of numbers, reflections, parts of a turn; what each is, does and is called.
 
 $J(g\,\theta) = J(\theta)$ for all g of a group means that the posterior is many copies of one. Of k exchangeable components
 there are k! labellings; a factor and its loadings may change their signs together; a wave of half a period repeats itself.
-Candidates come from names and priors (equal priors of `P1, K1` and `P2, K2`, entries of vectors, rows of matrices); whether
-ln L stays what it was, to rounding, is asked at a few draws of the prior.
 """
 
 from __future__ import annotations
 
-import itertools
-import re
-from collections.abc import Callable, Iterator, Sequence
+import math
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
 
+from supermodel.errors import ModelError
 from supermodel.jax_scope import in_float64
-from supermodel.models.circle import turn_of
-from supermodel.models.joint import Joint
 from supermodel.models.priors import Bijected
-from supermodel.models.space import Space
 
-Ask = Callable[[np.ndarray], np.ndarray]
-
-MOST_CALLS = 100  # of the likelihood, that looking for symmetries of one model may take
-SAME = 1e-8  # of ln L: what another order of the same sums leaves
-SURE = 4  # further draws, and random elements of a group, at which ln L must stay before it is believed
-PAIRS = 4  # components up to which every pair is tried; of more, neighbours
-TURNS = (2 * np.pi, np.pi, 360.0, 180.0, 24.0, 1.0)  # widths of a uniform prior that may be a whole turn
-NEAR_CUT = 1e-5  # of a turn, on either side of the cut: so far the slope is felt
-PARTS = (2, 3, 4)  # of a turn after which a likelihood may repeat itself
+# Of ln L, relative: the same sums in another order leave 1e-13 of it, where large terms cancel or a matrix is factorised up to a
+# thousand times more.
+SAME = 1e-10
 
 Entry = tuple[str, tuple[int, ...]]  # a number in a parameter
+Move = Callable[[np.ndarray], np.ndarray]
 
 
 class Exchange(NamedTuple):
-    """Blocks of numbers that may be exchanged, and which entry of a block puts them in order."""
+    """Blocks of numbers that may be exchanged, and which entry of a block puts them in order.
+
+    `mirrored`: numbers that are reflected about their `centres` when two blocks change places, as w becomes 1 - w.
+    """
 
     blocks: tuple[tuple[Entry, ...], ...]
     by: int = -1  # -1: they are not put in order
+    mirrored: tuple[Entry, ...] = ()
+    centres: tuple[float, ...] = ()
 
     def __str__(self) -> str:
         named = " and ".join(told(block) for block in self.blocks)
-        return f"{named} are exchangeable" + (
-            f", in the order of {told(e[self.by] for e in self.blocks)}" * self.is_used
-        )
+        mirror = f", {told(self.mirrored)} being reflected" if self.mirrored else ""
+        order = f": labelled by increasing {told(e[self.by] for e in self.blocks)}" if self.is_used else ""
+        return f"{named} are exchangeable{mirror}{order}"
 
     @property
     def is_used(self) -> bool:
@@ -52,7 +48,7 @@ class Exchange(NamedTuple):
 
     @property
     def images(self) -> float:
-        return float(np.prod(np.arange(1, len(self.blocks) + 1)))
+        return float(math.factorial(len(self.blocks)))
 
 
 class Reflection(NamedTuple):
@@ -63,7 +59,7 @@ class Reflection(NamedTuple):
     by: int = -1
 
     def __str__(self) -> str:
-        kept = f", {told([self.entries[self.by]])} is kept above its middle" if self.is_used else ""
+        kept = f": {told([self.entries[self.by]])} is kept above the middle of its prior" if self.is_used else ""
         return f"{told(self.entries)} may be reflected" + " together" * (len(self.entries) > 1) + kept
 
     @property
@@ -81,17 +77,67 @@ class Circle(NamedTuple):
     name: str
     cut: tuple[float, ...] = (0.0,)
     parts: int = 1
+    low: float = 0.0
+    turn: float = 0.0
 
     def __str__(self) -> str:
-        again = f", and ln L repeats itself {self.parts} times a turn" if self.parts > 1 else ""
-        return f"{self.name} goes round a circle{again}"
+        again = f", and ln L repeats itself {self.parts} times a turn: one of these parts is kept" * (self.parts > 1)
+        return f"{self.name} goes round a circle of {self.turn:.4g}{again}"
 
     @property
     def is_used(self) -> bool:
         return self.parts > 1 or any(self.cut)
 
 
-Symmetry = Exchange | Reflection | Circle
+@dataclass(frozen=True)
+class Canonical:
+    """A symmetry that is no permutation of parameters, declared: `form` takes values to the one image of them that is kept.
+
+    `images`: how many images a point has, itself among them. `form(values)` gets and returns a dict of all parameters, written
+    with `jax.numpy` if the likelihood is; it leaves prior times volume, and ln L, as they are.
+
+    >>> Canonical(lambda p: {**p, "a": abs(p["a"])}, images=2)
+    Canonical(images=2)
+    """
+
+    form: Callable[[Mapping[str, Any]], Mapping[str, Any]]
+    images: int
+
+    def __post_init__(self):
+        if (
+            not callable(self.form)
+            or isinstance(self.images, bool)
+            or not isinstance(self.images, int)
+            or self.images < 2
+        ):
+            raise ModelError(
+                "Canonical(form, images) needs a function of a dict of values and the number of images of a point, at least 2; "
+                f"got form={self.form!r}, images={self.images!r}."
+            )
+
+    def __repr__(self) -> str:
+        return f"Canonical(images={self.images})"
+
+    def __str__(self) -> str:
+        return f"each point has {self.images} images: that in the declared canonical form is kept"
+
+    @property
+    def is_used(self) -> bool:
+        return True
+
+
+class Refuted(NamedTuple):
+    """What held at draws of the prior and not where the posterior is."""
+
+    sentence: str
+
+    def __str__(self) -> str:
+        return f"not so in the posterior, and not used: {self.sentence}"
+
+    is_used = False
+
+
+Symmetry = Exchange | Reflection | Circle | Canonical | Refuted
 
 
 def told(entries: Any) -> str:
@@ -100,61 +146,7 @@ def told(entries: Any) -> str:
     return names[0] if len(names) == 1 else f"({', '.join(names)})"
 
 
-# -- what may be tried ------------------------------------------------------------------------------------------------
-
-
-class Column(NamedTuple):
-    """The same number in each of k components."""
-
-    label: str
-    entries: tuple[Entry, ...]
-
-
-def columns_of(space: Any, left_out: Sequence[str]) -> list[list[Column]]:
-    """Columns that belong together by their names, largest families first: along one axis of an array, or of one stem."""
-    families: list[list[Column]] = []
-    stems: dict[str, list[tuple[str, str]]] = {}
-    for name in space.names:
-        shape = tuple(space.priors[name].shape)
-        if name in left_out:
-            continue
-        if shape == ():
-            stem, suffix = _split(name)
-            stems.setdefault(stem, []).append((suffix, name))
-        for axis, length in enumerate(shape):
-            if length > 1 and (places(space, name) is not None or _is_simplex(space, name)):
-                rest = itertools.product(*(range(n) for i, n in enumerate(shape) if i != axis))
-                families.append(
-                    [Column(name, tuple((name, (*r[:axis], i, *r[axis:])) for i in range(length))) for r in rest]
-                )
-    alike = _by_prior(space, [n for n in space.names if tuple(space.priors[n].shape) == () and n not in left_out])
-    suffixes: dict[tuple[str, ...], list[Column]] = {}
-    for stem, members in stems.items():
-        if len(members) > 1 and all(suffix for suffix, _ in members):
-            key = tuple(suffix for suffix, _ in members)
-            suffixes.setdefault(tuple(sorted(key)), []).append(
-                Column(stem, tuple((name, ()) for _, name in sorted(members)))
-            )
-    families += [[column] for group in suffixes.values() for column in group]
-    named = {e for family in families for column in family for e in column.entries}
-    for members in alike:  # without a number in their names: those of one prior, in the order in which they stand
-        entries = tuple((name, ()) for name in members if (name, ()) not in named)
-        if len(entries) > 1:
-            families.append([Column(entries[0][0], entries)])
-    return families
-
-
-def _split(name: str) -> tuple[str, str]:
-    """A name without the number, or the single letter after a mark, that tells components apart."""
-    found = re.fullmatch(r"(.*?)_?\[?(\d+)\]?(.*)", name) or re.fullmatch(r"(.+)[_.]([A-Za-z])()", name)
-    return (f"{found[1]}#{found[3]}", found[2]) if found else (name, "")
-
-
-def _by_prior(space: Any, names: Sequence[str]) -> list[list[str]]:
-    groups: dict[str, list[str]] = {}
-    for name in names:
-        groups.setdefault(f"{type(space.priors[name]).__name__} {space.priors[name].description}", []).append(name)
-    return [group for group in groups.values() if len(group) > 1]
+# -- places -----------------------------------------------------------------------------------------------------------
 
 
 def places(space: Any, name: str) -> np.ndarray | None:
@@ -166,7 +158,8 @@ def places(space: Any, name: str) -> np.ndarray | None:
     return np.arange(place.start, place.stop).reshape(prior.shape)
 
 
-def _is_simplex(space: Any, name: str) -> bool:
+def is_simplex(space: Any, name: str) -> bool:
+    """Whether a parameter is some numbers of sum 1."""
     prior = space.priors[name]
     return isinstance(prior, Bijected) and len(prior.shape) == 1 and prior.size == prior.shape[0] - 1
 
@@ -177,43 +170,48 @@ def coordinate(space: Any, entry: Entry) -> int | None:
     return None if found is None else int(found[entry[1]])
 
 
+def is_circular(space: Any, name: str) -> bool:
+    """Whether a parameter has been put on a circle, in coordinates of its own cut."""
+    return hasattr(space.priors[name], "points_at")
+
+
 # -- actions ----------------------------------------------------------------------------------------------------------
 
 
 @in_float64
-def exchanged(space: Any, x: np.ndarray, blocks: Sequence[Sequence[Entry]], order: np.ndarray) -> np.ndarray:
+def exchanged(space: Any, x: np.ndarray, exchange: Exchange, order: np.ndarray) -> np.ndarray:
     """Points whose i-th block has what block `order[:, i]` had: (n, d)."""
-    result = x.copy()
-    values: dict[str, np.ndarray] = {}
-    for column in zip(*blocks, strict=True):
+    result, whole = x.copy(), {}
+    for column in zip(*exchange.blocks, strict=True):
+        names = [name for name, _ in column]
         at = [coordinate(space, entry) for entry in column]
-        priors = [space.priors[name] for name, _ in column]
-        if None in at:  # a simplex: its numbers are exchanged, and mapped back
-            name = column[0][0]
-            every = values.setdefault(name, space.values_at(x)[name].copy())
-            where = [index[0] for _, index in column]
-            every[:, where] = np.take_along_axis(every[:, where], order, axis=1)
-        elif any(hasattr(prior, "points_at") for prior in priors):  # circles, each with its own cut
-            seen = np.stack(
-                [space.priors[n].values_at(x[:, space.slices[n]])[(slice(None), *i)] for n, i in column], axis=1
-            )
-            seen = np.take_along_axis(seen, order, axis=1)
-            for i, ((name, index), place) in enumerate(zip(column, at, strict=True)):
-                whole = space.priors[name].values_at(x[:, space.slices[name]]).copy()
-                whole[(slice(None), *index)] = seen[:, i]
-                flat = place - space.slices[name].start
-                result[:, place] = space.priors[name].points_at(whole)[:, flat]
-        else:
+        if None not in at and not any(is_circular(space, name) for name in names):
             result[:, at] = np.take_along_axis(x[:, at], order, axis=1)
-    for name, every in values.items():
-        result[:, space.slices[name]] = simplex_points(space.priors[name], every)
+            continue
+        # A simplex, or circles each with its own cut: values are exchanged, and mapped back.
+        for name in names:
+            if name not in whole:
+                whole[name] = space.priors[name].values_at(x[:, space.slices[name]]).copy()
+        seen = np.stack([whole[name][(slice(None), *index)] for name, index in column], axis=1)
+        seen = np.take_along_axis(seen, order, axis=1)
+        for i, (name, index) in enumerate(column):
+            whole[name][(slice(None), *index)] = seen[:, i]
+    for name, values in whole.items():
+        result[:, space.slices[name]] = points_at(space.priors[name], values)
+    if exchange.mirrored:
+        mirrored = reflected(space, result, Reflection(exchange.mirrored, exchange.centres))
+        result = np.where((order[:, 0] == 1)[:, None], mirrored, result)
     return result
 
 
 @in_float64
-def simplex_points(prior: Any, values: np.ndarray) -> np.ndarray:
-    """Unconstrained coordinates of many values of a simplex."""
-    return np.asarray(prior._transform.inv(values), float).reshape(len(values), prior.size)
+def points_at(prior: Any, values: np.ndarray) -> np.ndarray:
+    """Unconstrained coordinates (n, size) of many values (n, ...)."""
+    if hasattr(prior, "points_at"):
+        return prior.points_at(values)
+    if isinstance(prior, Bijected):
+        return np.asarray(prior._transform.inv(np.asarray(values, float)), float).reshape(len(values), prior.size)
+    return np.array([np.ravel(prior.unconstrain(value)) for value in values])
 
 
 def reflected(space: Any, x: np.ndarray, symmetry: Reflection) -> np.ndarray:
@@ -223,52 +221,63 @@ def reflected(space: Any, x: np.ndarray, symmetry: Reflection) -> np.ndarray:
     return result
 
 
-# -- what is there ----------------------------------------------------------------------------------------------------
+def shifted(space: Any, x: np.ndarray, circle: Circle, parts: np.ndarray) -> np.ndarray:
+    """Points whose angle is turned by so many of its parts, (n,); on a space that is not cut."""
+    result, place, prior = x.copy(), space.slices[circle.name], space.priors[circle.name]
+    values = prior.values_at(x[:, place])
+    moved = np.mod(values - circle.low + circle.turn / circle.parts * parts, circle.turn)
+    result[:, place] = points_at(prior, circle.low + inside(moved, circle.turn))
+    return result
 
 
-class _Spent(Exception):
-    """As many calls as may be have been made."""
+def inside(value: np.ndarray, turn: float) -> np.ndarray:
+    """A value on an interval, kept off its ends by rounding."""
+    return np.clip(value, 1e-12 * turn, (1 - 1e-12) * turn)
 
 
-class _Trial:
-    """Whether ln J stays what it was at moved prior draws; counts its calls."""
+def moved(space: Any, x: np.ndarray, symmetry: Symmetry, rng: np.random.Generator) -> np.ndarray:
+    """Another image of each point, any of them."""
+    if isinstance(symmetry, Exchange):
+        k = len(symmetry.blocks)
+        orders = np.argsort(rng.random((len(x), k)), axis=1)
+        still = np.all(orders == np.arange(k), axis=1)
+        orders[still] = np.roll(orders[still], 1, axis=1)
+        return exchanged(space, x, symmetry, orders)
+    if isinstance(symmetry, Reflection):
+        return reflected(space, x, symmetry)
+    if isinstance(symmetry, Circle) and symmetry.parts > 1:
+        return shifted(space, x, symmetry, rng.integers(1, symmetry.parts, len(x)))
+    if isinstance(symmetry, Canonical):
+        return formed_points(space, x, symmetry)
+    return x
 
-    def __init__(self, joint: Joint, x: np.ndarray, log_likelihood: np.ndarray, ask: Ask):
-        order = np.argsort(-np.where(np.isfinite(log_likelihood), log_likelihood, -np.inf), kind="stable")
-        order = order[np.isfinite(log_likelihood[order])]
-        self.joint, self.space, self.ask, self.calls = joint, joint.space, ask, 0
-        self.x, self.value = x[order], log_likelihood[order]
-        self.simplices = [
-            name for name in self.space.names if isinstance(self.space, Space) and _is_simplex(self.space, name)
-        ]
 
-    def prior(self, x: np.ndarray) -> np.ndarray:
-        """ln of the prior's density of the values, where a permutation of values is none of coordinates."""
-        density = self.space.log_prior_at(x)
-        for name in self.simplices:
-            import jax
+@in_float64
+def formed(space: Any, x: np.ndarray, canonical: Canonical) -> tuple[dict[str, np.ndarray], dict[str, np.ndarray]]:
+    """Values of many points, and their canonical forms."""
+    values = space.values_at(x)
+    each = [_called(canonical, {name: v[i] for name, v in values.items()}, space) for i in range(len(x))]
+    return values, {name: np.array([one[name] for one in each], float).reshape(v.shape) for name, v in values.items()}
 
-            density = density - np.asarray(
-                jax.vmap(self.space.priors[name].log_jacobian)(x[:, self.space.slices[name]])
-            )
-        return density
 
-    def has_prior(self, move: Callable[[np.ndarray], np.ndarray], n: int = 4) -> bool:
-        """Whether the prior's density stays: that costs no call."""
-        before = self.prior(self.x[:n])
-        return len(before) > 0 and bool(
-            np.all(np.abs(self.prior(move(self.x[:n])) - before) <= SAME * (1 + np.abs(before)))
+def formed_points(space: Any, x: np.ndarray, canonical: Canonical) -> np.ndarray:
+    """The points whose values are the canonical forms."""
+    values = formed(space, x, canonical)[1]
+    parts = [points_at(space.priors[name], values[name]) for name in space.names]
+    return np.concatenate(parts, axis=1) if parts else x
+
+
+def _called(canonical: Canonical, values: Mapping[str, Any], space: Any) -> Mapping[str, Any]:
+    found = canonical.form(dict(values))
+    if not isinstance(found, Mapping) or set(found) != set(space.names):
+        given = sorted(found) if isinstance(found, Mapping) else type(found).__name__
+        raise ModelError(
+            f"the canonical form must return a dict of exactly the parameters {sorted(space.names)}; it returned {given}."
         )
+    return found
 
-    def stays(self, move: Callable[[np.ndarray], np.ndarray], rows: slice) -> bool:
-        """Whether ln L stays at some of the draws."""
-        x, before = self.x[rows], self.value[rows]
-        if not len(x):
-            return False
-        if self.calls + len(x) > MOST_CALLS:
-            raise _Spent
-        self.calls += len(x)
-        return bool(np.all(same(self.ask(move(x)), before)))
+
+# -- what stays -------------------------------------------------------------------------------------------------------
 
 
 def same(after: np.ndarray, before: np.ndarray) -> np.ndarray:
@@ -277,224 +286,83 @@ def same(after: np.ndarray, before: np.ndarray) -> np.ndarray:
         return np.where(np.isfinite(before), np.abs(after - before) <= SAME * (1 + np.abs(before)), after == before)
 
 
+def log_prior_of_values(space: Any, x: np.ndarray) -> np.ndarray:
+    """ln of the prior, of a simplex as a density of its values: a permutation of values is none of its coordinates."""
+    density = space.log_prior_at(x)
+    for name in space.names:
+        if is_simplex(space, name):
+            import jax
+
+            density = density - np.asarray(jax.vmap(space.priors[name].log_jacobian)(x[:, space.slices[name]]))
+    return density
+
+
 @in_float64
-def symmetries(
-    joint: Joint, x: np.ndarray, log_likelihood: np.ndarray, ask: Ask, left_out: Sequence[str] = ()
-) -> tuple[Symmetry, ...]:
-    """Those of a model that hold at some of its prior draws `x`; `ask` gives ln L at further points.
-
-    `left_out`: parameters that ln L does not read. What the model declares is taken as it is declared.
-    """
-    trial, found = _Trial(joint, x, log_likelihood, ask), []
-    if not len(trial.x) or not isinstance(joint.space, Space):
-        return ()
-    declared = joint.model.exchangeable
-    try:
-        for symmetry in _circles(trial, left_out):
-            found.append(symmetry)
-        if declared is None:
-            for exchange in _exchanges(trial, left_out):
-                found.append(exchange)
-        elif declared is not False:
-            found += declared
-        if declared is not False:
-            for reflection in _reflections(trial, left_out, {c.name for c in found if isinstance(c, Circle)}):
-                found.append(reflection)
-    except _Spent:
-        pass  # what was found by then is right
-    return tuple(found)
+def keeps_prior(space: Any, x: np.ndarray, move: Move) -> bool:
+    """Whether the prior's density stays at some points."""
+    before = log_prior_of_values(space, x)
+    return len(x) > 0 and bool(
+        np.all(np.abs(log_prior_of_values(space, move(x)) - before) <= 1e-8 * (1 + np.abs(before)))
+    )
 
 
-def _exchanges(trial: _Trial, left_out: Sequence[str]) -> Iterator[Exchange]:
-    families = [f for f in columns_of(trial.space, left_out) if _swaps_prior(trial, f)]
-    for length in sorted({len(f[0].entries) for f in families}):
-        group = [f for f in families if len(f[0].entries) == length]
-        done: set[Entry] = set()
-        for chosen in _unions(group):
-            columns = [column for family in chosen for column in family]
-            entries = [entry for column in columns for entry in column.entries]
-            if done & set(entries) or len(set(entries)) < len(entries):
-                continue
-            for members in _classes(trial, columns, length):
-                blocks = tuple(tuple(column.entries[i] for column in columns) for i in members)
-                yield Exchange(blocks)
-                done |= set(entries)
+def exchanges_prior(space: Any, x: np.ndarray, exchange: Exchange) -> bool:
+    """Whether a change of places of the first block with each other leaves the prior, and takes values to values."""
+    k, before = len(exchange.blocks), space.values_at(x)
+    for j in range(1, k):
+        order = np.arange(k)
+        order[[0, j]] = j, 0
 
+        def move(x: np.ndarray, order=order) -> np.ndarray:
+            return exchanged(space, x, exchange, np.tile(order, (len(x), 1)))
 
-def _unions(families: list[list[Column]]) -> Iterator[list[list[Column]]]:
-    """All of them, all but one, pairs, and each alone: what moves together is tried together first."""
-    n, seen = len(families), set()
-    for size in dict.fromkeys([n, n - 1, *((2,) if n <= 5 else ()), 1]):
-        for rows in itertools.combinations(range(n), size) if 0 < size <= n else ():
-            if rows not in seen:
-                seen.add(rows)
-                yield [families[i] for i in rows]
-
-
-def _swap(space: Any, columns: Sequence[Column], i: int, j: int) -> Callable[[np.ndarray], np.ndarray]:
-    blocks = [tuple(column.entries[k] for column in columns) for k in (i, j)]
-    return lambda x: exchanged(space, x, blocks, np.tile([1, 0], (len(x), 1)))
-
-
-def _swaps_prior(trial: _Trial, family: list[Column]) -> bool:
-    return trial.has_prior(_swap(trial.space, family, 0, 1)) or len(family[0].entries) > 2
-
-
-def _classes(trial: _Trial, columns: list[Column], k: int) -> Iterator[list[int]]:
-    """Components that may be exchanged, as classes of two and more."""
-    of = list(range(k))
-    pairs = itertools.combinations(range(k), 2) if k <= PAIRS else zip(range(k), range(1, k), strict=False)
-    for i, j in pairs:
-        move = _swap(trial.space, columns, i, j)
-        if of[i] != of[j] and trial.has_prior(move) and trial.stays(move, slice(0, 1)):
-            of = [of[i] if label == of[j] else label for label in of]
-    rng = np.random.default_rng(0)
-    for label in dict.fromkeys(of):
-        members = [i for i in range(k) if of[i] == label]
-        if len(members) < 2:
-            continue
-        blocks = [tuple(column.entries[i] for column in columns) for i in members]
-
-        def shuffle(x: np.ndarray, blocks=blocks) -> np.ndarray:
-            orders = np.array([_moved(rng, len(blocks)) for _ in x])
-            return exchanged(trial.space, x, blocks, orders)
-
-        if trial.stays(shuffle, slice(1, 1 + SURE)):
-            yield members
-
-
-def _moved(rng: np.random.Generator, k: int) -> np.ndarray:
-    """A permutation that is not the identity."""
-    order = rng.permutation(k)
-    return order if np.any(order != np.arange(k)) else np.roll(order, 1)
-
-
-def _reflections(trial: _Trial, left_out: Sequence[str], circles: set[str]) -> Iterator[Reflection]:
-    """Of single numbers, and of those of a column or an array together."""
-    centre: dict[Entry, float] = {}
-    for name in trial.space.names:
-        if name not in left_out and name not in circles and places(trial.space, name) is not None:
-            for index in np.ndindex(*trial.space.priors[name].shape):
-                found = _centre(trial, (name, index))
-                if found is not None:
-                    centre[name, index] = found
-    alone = set()
-    for entry in centre:
-        if _holds(trial, [entry], centre):
-            alone.add(entry)
-            yield Reflection((entry,), (centre[entry],))
-    left = [entry for entry in centre if entry not in alone]
-    done: set[Entry] = set()
-    for entries in _together(trial.space, left):
-        if len(entries) > 1 and not done & set(entries) and _holds(trial, entries, centre):
-            done |= set(entries)
-            yield Reflection(tuple(entries), tuple(centre[e] for e in entries))
-
-
-def _holds(trial: _Trial, entries: Sequence[Entry], centre: dict[Entry, float]) -> bool:
-    symmetry = Reflection(tuple(entries), tuple(centre[e] for e in entries))
-
-    def move(x: np.ndarray) -> np.ndarray:
-        return reflected(trial.space, x, symmetry)
-
-    return trial.stays(move, slice(0, 1)) and trial.stays(move, slice(1, 1 + SURE))
-
-
-def _together(space: Any, left: list[Entry]) -> Iterator[list[Entry]]:
-    """Small groups first: a column of one array, a factor's loadings and scores, one parameter, one stem; in the end all."""
-    groups: dict[Any, list[Entry]] = {}
-    for name, index in left:
-        last, (stem, suffix) = index[-1] if index else None, _split(name)
-        for key in (("column", name, last), ("last", last), ("name", name), ("stem", stem), ("suffix", suffix), "all"):
-            groups.setdefault(key, []).append((name, index))
-    yield from sorted({tuple(group): list(group) for group in groups.values()}.values(), key=len)
-
-
-def _centre(trial: _Trial, entry: Entry) -> float | None:
-    """The coordinate about which the prior of a number is symmetric: its mean, or the middle of an interval; None if none."""
-    prior, place = trial.space.priors[entry[0]], coordinate(trial.space, entry)
-    tried = [0.0]
-    if isinstance(prior, Bijected):
-        try:
-            tried.insert(0, float(np.broadcast_to(np.asarray(prior.distribution.mean), prior.shape)[entry[1]]))
-        except (NotImplementedError, AttributeError, ValueError, TypeError):
-            pass  # without a mean
-    for c in tried:
-
-        def move(x: np.ndarray, c=c) -> np.ndarray:
-            result = x.copy()
-            result[:, place] = 2 * c - x[:, place]
-            return result
-
-        if np.isfinite(c) and trial.has_prior(move):
-            return c
-    return None
-
-
-def _circles(trial: _Trial, left_out: Sequence[str]) -> Iterator[Circle]:
-    """Declared ones, and those whose ln L, and its slope, are one at both ends of a uniform prior that is a whole turn wide."""
-    declared = trial.joint.model.periodic
-    if declared is False:
-        return
-    for name in trial.space.names:
-        turn = turn_of(trial.space.priors[name])
-        if turn is None or name in left_out:
-            continue
-        if declared is not None and name in declared:
-            is_circle = True
-        elif np.any(np.isclose(turn[1], TURNS, rtol=1e-6)):
-            is_circle = declared is None and _closes(trial, name, *turn[:2])
-        else:
-            is_circle = False
-        if is_circle:
-            size = trial.space.priors[name].size
-            yield Circle(name, (0.0,) * size, _parts(trial, name, *turn))
-
-
-def _with_value(space: Any, x: np.ndarray, name: str, value: np.ndarray) -> np.ndarray:
-    """Points at which a parameter has other values: (n, ...)."""
-    result = x.copy()
-    result[:, space.slices[name]] = [np.ravel(space.priors[name].unconstrain(each)) for each in value]
-    return result
-
-
-def _closes(trial: _Trial, name: str, low: float, turn: float) -> bool:
-    """ln L just above the lower end, a little further, a little below the upper end and just below it: one smooth curve."""
-    shares = np.array([1e-13, NEAR_CUT, 1 - NEAR_CUT, 1 - 1e-13])
-    rows = trial.x[:2]
-    size = trial.space.priors[name].size
-    for k in range(size):
-        values = trial.space.values_at(rows)[name].reshape(len(rows), size)
-        each = np.repeat(values[:, None], 4, axis=1)
-        each[:, :, k] = low + turn * shares
-        points = _with_value(
-            trial.space, np.repeat(rows, 4, axis=0), name, each.reshape(-1, *trial.space.priors[name].shape)
-        )
-        if trial.calls + len(points) > MOST_CALLS:
-            raise _Spent
-        trial.calls += len(points)
-        first, further, before, last = trial.ask(points).reshape(len(rows), 4).T
-        with np.errstate(invalid="ignore"):
-            up, down = further - first, last - before
-            rounding = SAME * NEAR_CUT * (1 + np.abs(first))
-            is_one = np.abs(up - down) <= 0.5 * np.maximum(np.abs(up), np.abs(down)) + rounding
-            moves = np.maximum(np.abs(up), np.abs(down)) > rounding
-            if not (np.all(same(last, first)) and np.all(is_one) and np.any(moves)):
-                return False
+        after = space.values_at(move(x))
+        for (first, i), (other, m) in zip(exchange.blocks[0], exchange.blocks[j], strict=True):
+            if not np.allclose(after[first][:, *i], before[other][:, *m], rtol=1e-6, atol=0):
+                return False  # equal coordinates that stand for other values: priors of another scale
+        if not keeps_prior(space, x, move):
+            return False
     return True
 
 
-def _parts(trial: _Trial, name: str, low: float, turn: float, density: Any) -> int:
-    """After which part of a turn ln L repeats itself: 1 if after a whole one only."""
-    if density is not None or trial.space.priors[name].size > 1:
-        return 1
+# -- as data, for files -----------------------------------------------------------------------------------------------
 
-    def shifted(parts: int) -> Callable[[np.ndarray], np.ndarray]:
-        def move(x: np.ndarray) -> np.ndarray:
-            value = trial.space.values_at(x)[name]
-            return _with_value(trial.space, x, name, low + np.mod(value - low + turn / parts, turn))
 
-        return move
+def as_data(symmetry: Symmetry) -> dict[str, Any]:
+    """Names and numbers of a symmetry."""
+    if isinstance(symmetry, Canonical):
+        return {"kind": "Canonical", "images": symmetry.images}
+    found: dict[str, Any] = {"kind": type(symmetry).__name__}
+    for name, value in symmetry._asdict().items():
+        if name in ("entries", "mirrored"):
+            value = [_entry_data(e) for e in value]
+        elif name == "blocks":
+            value = [[_entry_data(e) for e in block] for block in value]
+        elif isinstance(value, tuple):
+            value = [float(v) for v in value]
+        found[name] = value
+    return found
 
-    held = [m for m in PARTS if trial.stays(shifted(m), slice(0, 1)) and trial.stays(shifted(m), slice(1, 1 + SURE))]
-    return max(held, default=1)
+
+def _entry_data(entry: Entry) -> list[Any]:
+    return [entry[0], [int(i) for i in entry[1]]]
+
+
+def from_data(row: Mapping[str, Any], canonical: Any = None) -> Symmetry:
+    """The symmetry that `as_data` wrote; the function of a canonical form is the model's own."""
+
+    def entries(rows: Any) -> tuple[Entry, ...]:
+        return tuple((str(name), tuple(int(i) for i in index)) for name, index in rows)
+
+    kind, numbers = row["kind"], {n: tuple(map(float, row[n])) for n in ("centres", "cut") if n in row}
+    if kind == "Exchange":
+        return Exchange(
+            tuple(map(entries, row["blocks"])), int(row["by"]), entries(row["mirrored"]), numbers["centres"]
+        )
+    if kind == "Reflection":
+        return Reflection(entries(row["entries"]), numbers["centres"], int(row["by"]))
+    if kind == "Circle":
+        return Circle(str(row["name"]), numbers["cut"], int(row["parts"]), float(row["low"]), float(row["turn"]))
+    if kind == "Canonical" and isinstance(canonical, Canonical) and canonical.images == row["images"]:
+        return canonical
+    return Refuted(str(row.get("sentence", "a symmetry of another kind")))

@@ -20,7 +20,7 @@ from supermodel.report.labels import on_axis
 from supermodel.report.numbers import mean_and_sd
 from supermodel.report.posterior_plots import smoothed
 from supermodel.report.style import FAINT, INK, colour, plot, shortened, stamp
-from supermodel.report.tables import Tex, level_of, scalar_values, scalars, weighted_quantiles
+from supermodel.report.tables import Tex, level_of, scalars, straight_values, weighted_quantiles
 
 if TYPE_CHECKING:
     from supermodel.results.comparison import Comparison
@@ -65,7 +65,7 @@ def corner(
     chosen, left = wanted[:most], max(len(wanted) - most, 0)
     if not chosen:
         raise SupermodelError(f"model {name!r} has no parameters to plot.")
-    columns = [scalar_values(post, p, i) for p, i in chosen]
+    columns = [straight_values(post, p, i) for p, i in chosen]
     reaches = [weighted_quantiles(c, post.weights, (0.001, 0.999)) for c in columns]
     spans = [(lo - REACH * (hi - lo), hi + REACH * (hi - lo)) for lo, hi in reaches]
     n, shade = len(chosen), colour(result.names, name)

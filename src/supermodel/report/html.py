@@ -29,7 +29,7 @@ from supermodel.report.tables import (
     ranking_cells,
     scalars,
 )
-from supermodel.report.text import parameters, provenance, told, verdict_words
+from supermodel.report.text import parameters, provenance, symmetries, told, verdict_words
 from supermodel.verdict.next_steps import next_steps
 
 if TYPE_CHECKING:
@@ -130,7 +130,7 @@ def sections(result: Comparison, scale: Any) -> list[Section]:
             [],
             _sensitivity_plots(result, scale),
         ),
-        section("Posteriors", "", [parameter_cells(result)], _posterior_plots(result)),
+        section("Posteriors", " ".join(symmetries(result)), [parameter_cells(result)], _posterior_plots(result)),
         section(
             "Priors, and who shares what",
             "Every prior is normalised; a Bayes factor depends on it.",

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from supermodel.report.numbers import shown, thousands
+from supermodel.report.tables import is_plain_circle
 from supermodel.report.text import joined, odds_words
 
 if TYPE_CHECKING:
@@ -54,6 +55,12 @@ def methods(result: Comparison) -> str:
         "Savage-Dickey supermodels (Mootoovaloo, Bassett & Kunz 2016): "
         + (_of_edges(result) if result.chain is None else _of_chain(result))
     ]
+    folded = [f"{name}: {s}" for name, found in result.symmetries.items() for s in found if not is_plain_circle(s)]
+    if folded:
+        parts.append(
+            "Symmetries of the posteriors, found by the likelihood at draws of the prior and checked in the posterior, or "
+            f"declared, are counted in the evidence and sampled in one labelling ({'; '.join(folded)})."
+        )
     if not one:
         among = f", among {joined(result.weighed)}" if result.excluded else ""
         parts.append(f"Model probabilities are for {odds_words(result)}{among}.")

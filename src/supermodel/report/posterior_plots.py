@@ -11,7 +11,7 @@ from matplotlib.axes import Axes
 from supermodel.report.labels import set_labels
 from supermodel.report.numbers import equals, mean_and_sd
 from supermodel.report.style import INK, arrow, colour, dashes, headed, plot, shortened, spread, stamp
-from supermodel.report.tables import scalar_label, scalar_values, weighted_quantiles
+from supermodel.report.tables import scalar_label, straight_values, weighted_quantiles
 
 if TYPE_CHECKING:
     from supermodel.results.averaging import Averaged
@@ -82,7 +82,7 @@ def averaged(
     spans: list[Any] = []
     for name in owners:
         post = result.posteriors[name]
-        spans.append(weighted_quantiles(scalar_values(post, parameter, index), post.weights, (0.001, 0.999)))
+        spans.append(weighted_quantiles(straight_values(post, parameter, index), post.weights, (0.001, 0.999)))
     low, high = min(s[0] for s in spans), max(s[1] for s in spans)
     known = [v for v in mix.spikes.values() if v is not None]
     low, high = min([low, *known]), max([high, *known])
@@ -91,7 +91,7 @@ def averaged(
     total = np.zeros_like(grid)
     for name in owners:
         post = result.posteriors[name]
-        curve = smoothed(scalar_values(post, parameter, index), post.weights, grid, result.support(name, parameter))
+        curve = smoothed(straight_values(post, parameter, index), post.weights, grid, result.support(name, parameter))
         share = mix.probabilities[name]
         total += share * curve if share > 0 else 0.0
         shade = colour(result.names, name)

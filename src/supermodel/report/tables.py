@@ -336,6 +336,35 @@ def scalar_values(posterior: ModelPosterior, parameter: str, index: tuple[int, .
     return values[:, *index]
 
 
+def straight_values(posterior: ModelPosterior, parameter: str, index: tuple[int, ...]) -> np.ndarray:
+    """(n,): the same for tables and pictures; of a number that goes round a circle, within half a turn of its mean."""
+    if parameter in getattr(posterior, "circles", {}):
+        return posterior.straight(parameter)[:, *index]
+    return scalar_values(posterior, parameter, index)
+
+
+def symmetry_lines(posteriors: Mapping[str, Any]) -> list[str]:
+    """Of each model, in sentences: its symmetries and the order of its labels; and what goes round a circle."""
+    lines = []
+    for name, posterior in posteriors.items():
+        lines += [f"{name}: {sentence}." for sentence in posterior.symmetries if not is_plain_circle(sentence)]
+        if posterior.unfolder is not None:
+            lines.append(f"{name}: ln Z counts all its images, and posterior({name!r}).unfolded() has them all.")
+    circles = list(dict.fromkeys(p for posterior in posteriors.values() for p in posterior.circles))
+    if circles:
+        goes = "goes" if len(circles) == 1 else "go"
+        lines.append(
+            f"{', '.join(circles)} {goes} round a circle: mean, sd and quantiles are about the circular mean, and a number beyond "
+            "the prior's ends is the same angle."
+        )
+    return lines
+
+
+def is_plain_circle(sentence: str) -> bool:
+    """Whether a sentence on a symmetry says no more than that a parameter goes round."""
+    return " goes round a circle of " in sentence and " repeats " not in sentence
+
+
 def scalar_label(parameter: str, index: tuple[int, ...]) -> str:
     """`beta[2]`."""
     return parameter + (f"[{','.join(map(str, index))}]" if index else "")

@@ -10,7 +10,15 @@ import numpy as np
 
 from supermodel.report.numbers import as_ratio, duration, equals, mean_and_sd, shown, thousands
 from supermodel.report.scales import DEFAULT
-from supermodel.report.tables import RESTS, Cells, all_scalars, heading, scalar_values, weighted_quantiles
+from supermodel.report.tables import (
+    RESTS,
+    Cells,
+    all_scalars,
+    heading,
+    straight_values,
+    symmetry_lines,
+    weighted_quantiles,
+)
 from supermodel.verdict.next_steps import next_steps
 from supermodel.verdict.verdict import WORDS
 
@@ -31,7 +39,15 @@ def text(result: Comparison) -> str:
     marginals = parameters(result)
     if marginals is not None:
         parts.append(textwrap.indent(marginals.text(), "  "))
+    told_of = [textwrap.fill(line, WIDTH, subsequent_indent="    ", initial_indent="  ") for line in symmetries(result)]
+    if told_of:
+        parts.append("\n".join(told_of))
     return "\n\n".join([*parts, verdict(result), provenance(result)])
+
+
+def symmetries(result: Comparison) -> list[str]:
+    """What was found of symmetries, best model first."""
+    return symmetry_lines({name: result.posteriors[name] for name in result.ranking if name in result.posteriors})
 
 
 def headline(result: Comparison, scale: Any = DEFAULT) -> str:
@@ -138,7 +154,7 @@ def parameters(result: Comparison) -> Cells | None:
             continue
         posterior = result.posteriors[name]
         for parameter, index in all_scalars(posterior):
-            values = scalar_values(posterior, parameter, index)
+            values = straight_values(posterior, parameter, index)
             numbers = mean_and_sd(float(posterior.mean(parameter)[index]), float(posterior.sd(parameter)[index]))
             own = "" if parameter in posterior.parameters else "deterministic"
             prior = getattr(result.priors.get(name, {}).get(parameter), "description", own)

@@ -90,7 +90,8 @@ def averaged(
     conditional = any(v is None for v in spikes.values())
     sharing = {n: share[n] for n in owners} | ({} if conditional else {n: share[n] for n in spikes})
     total = sum(sharing.values())
-    moments = {n: _moments(result.posteriors[n], parameter) for n in owners}
+    turns = _whole_turns(result, parameter, max(owners, key=lambda n: share[n]), owners)
+    moments = {n: _moments(result.posteriors[n], parameter, turns[n]) for n in owners}
     moments |= {
         n: (np.asarray(v), np.asarray(0.0), np.asarray(0.0))
         for n, v in spikes.items()
@@ -106,7 +107,7 @@ def averaged(
     weights = [share[n] * result.posteriors[n].weights for n in owners]
     return Averaged(
         parameter,
-        np.concatenate([result.posteriors[n].draws(parameter) for n in owners]),
+        np.concatenate([result.posteriors[n].straight(parameter) + turns[n] for n in owners]),
         np.concatenate(weights),
         np.repeat(owners, [len(w) for w in weights]),
         p, spikes, mean, error, np.sqrt(second) if used else nan, conditional, result.excluded,
@@ -129,8 +130,19 @@ def _fixed_value(name: str, fixed: Any, others: list[str]) -> float | None:
     return float(fixed)
 
 
-def _moments(posterior: ModelPosterior, parameter: str) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    return posterior.mean(parameter), posterior.sd(parameter), posterior.mean_error(parameter)
+def _whole_turns(result: Comparison, parameter: str, first: str, owners: list[str]) -> dict[str, Any]:
+    """What moves each model's draws of a parameter that goes round beside those of the `first`; 0 of one that does not."""
+    middle = result.posteriors[first].mean(parameter)
+    found: dict[str, Any] = {}
+    for name in owners:
+        _, turn = result.posteriors[name].circles.get(parameter, (0.0, np.inf))
+        off = middle - result.posteriors[name].mean(parameter)
+        found[name] = turn * np.round(off / turn) if np.isfinite(turn) else 0.0
+    return found
+
+
+def _moments(posterior: ModelPosterior, parameter: str, turns: Any) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    return posterior.mean(parameter) + turns, posterior.sd(parameter), posterior.mean_error(parameter)
 
 
 def _mean_error(result: Comparison, used: dict[str, float], moments: dict, mean: np.ndarray) -> np.ndarray:

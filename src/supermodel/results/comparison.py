@@ -31,6 +31,7 @@ from supermodel.results.rescaling import edges as ends_of
 from supermodel.results.scope import by_evidence, weighed
 from supermodel.results.sensitivity import Sensitivity, sensitivity
 from supermodel.results.storage import write_atomically
+from supermodel.results.unfolding import with_symmetries
 from supermodel.results.words import Bound, Interpretation, bound_of, default_pair, interpret
 from supermodel.verdict.verdict import Verdict
 
@@ -77,8 +78,8 @@ class Comparison:
             if not getattr(self, what) and self.models is not None:
                 found = [getattr(model, what, {}) for model in [*self.models.values()][::-1]]
                 object.__setattr__(self, what, {name: text for each in found for name, text in each.items()})
-        if self.models is not None:
-            object.__setattr__(self, "posteriors", with_derived(self.posteriors, self.models))
+        known = with_symmetries(self.posteriors, self.settings, self.priors, self.models)
+        object.__setattr__(self, "posteriors", known if self.models is None else with_derived(known, self.models))
         if not self.fingerprints:
             data = fingerprint_of_data(self.data, (self.models or {}).values())
             object.__setattr__(self, "fingerprints", {"data": data, "priors": fingerprint(self.priors)})
@@ -175,7 +176,9 @@ class Comparison:
         return None if found is None else found.tolist()
 
     def support(self, name: str, parameter: str) -> tuple[float, float]:
-        """Where the prior of a scalar parameter begins and ends under one model; infinite where nothing is known."""
+        """Where the prior of a scalar parameter begins and ends under one model; infinite if unknown, or round a circle."""
+        if parameter in self.posteriors[name].circles:
+            return -np.inf, np.inf
         prior = self.priors.get(name, {}).get(parameter)
         return ends_of(prior) if prior is not None and prior.shape == () else (-np.inf, np.inf)
 
@@ -198,6 +201,11 @@ class Comparison:
         """The posterior of one model."""
         self.evidences.index(name)
         return self.posteriors[name]
+
+    @property
+    def symmetries(self) -> dict[str, list[str]]:
+        """{model: sentences}: which symmetries were found or declared, and in which order components are labelled."""
+        return {name: list(self.posteriors[name].symmetries) for name in self.names if self.posteriors[name].symmetries}
 
     def averaged(
         self,

@@ -6,7 +6,7 @@ Every draw, wherever its alpha was, serves model k with the weight $J_k(u) / q(u
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -61,6 +61,9 @@ class ModelPosterior:
     chain: np.ndarray  # (n,): which chain a draw comes from
     record: int = -1  # which edge (or 0, the chain) the draws are those of; -1: of no record
     deriver: Callable[[dict[str, np.ndarray]], dict[str, np.ndarray]] | None = None  # of all draws at once
+    circles: Mapping[str, tuple[float, float]] = field(default_factory=dict)  # {periodic parameter: (lower end, turn)}
+    symmetries: tuple[str, ...] = ()  # that were found, in words
+    unfolder: Callable[[dict[str, np.ndarray], int], dict[str, np.ndarray]] | None = None  # draws, seed -> images
 
     @cached_property
     def derived(self) -> dict[str, np.ndarray]:
@@ -108,7 +111,7 @@ class ModelPosterior:
         """{(parameter, index): what it rests on}, by the usual definitions on equally weighted draws."""
         if not np.all(np.isfinite(self.weights)):
             return {scalar: Convergence(np.nan, np.nan, 1.0) for scalar in scalars(self)}
-        return {scalar: self._rests_on(scalar_values(self, *scalar)) for scalar in scalars(self)}
+        return {(p, index): self._rests_on(self.straight(p)[:, *index]) for p, index in scalars(self)}
 
     def _rests_on(self, values: np.ndarray) -> Convergence:
         equal = values[self.equal_rows]
@@ -116,7 +119,7 @@ class ModelPosterior:
         return Convergence(bulk_ess(equal), rank_rhat(equal), memory(walked.reshape(self.n_chains, -1)))
 
     def _by_index(self, parameter: str, measure: str) -> np.ndarray:
-        values = self.draws(parameter)
+        values = self.straight(parameter)
         known = self.convergence if parameter in self.parameters else {}
         each = [
             known.get((parameter, index)) or self._rests_on(values[:, *index])
@@ -174,22 +177,46 @@ class ModelPosterior:
         errors = [standard_error(column.reshape(shape)) for column in flat.T]
         return np.array(errors).reshape(centred.shape[1:])
 
+    def straight(self, parameter: str) -> np.ndarray:
+        r"""(n, ...): the draws of a parameter; of one that goes round, within half a turn of its circular mean.
+
+        The mean has the direction of $\langle e^{2 \pi i v / t} \rangle$ and lies within the prior; draws beyond the prior's ends
+        are the same angles.
+        """
+        values = self.draws(parameter)
+        if parameter not in self.circles:
+            return values
+        low, turn = self.circles[parameter]
+        middle = (
+            low + np.mod(np.angle(self.average(np.exp(2j * np.pi * (values - low) / turn))) / (2 * np.pi), 1) * turn
+        )
+        return middle + np.mod(values - middle + 0.5 * turn, turn) - 0.5 * turn
+
+    def unfolded(self, seed: int = 0) -> ModelPosterior:
+        """The symmetric posterior of a model that was sampled in one labelling: each draw as one of its images, any of them with
+        one probability. Weights and evidence are the same.
+        """
+        if self.unfolder is None:
+            return self
+        return replace(self, parameters=self.unfolder(self.parameters, seed), symmetries=(), unfolder=None)
+
     def mean(self, parameter: str) -> np.ndarray:
-        return self.average(self.draws(parameter))
+        """Posterior mean; on a circle that of the draws as `straight` has them."""
+        return self.average(self.straight(parameter))
 
     def sd(self, parameter: str) -> np.ndarray:
-        centred = self.draws(parameter) - self.mean(parameter)
+        centred = self.straight(parameter) - self.mean(parameter)
         return np.sqrt(self.average(centred**2))
 
     def mean_error(self, parameter: str) -> np.ndarray:
-        return self.average_error(self.draws(parameter))
+        return self.average_error(self.straight(parameter))
 
     def quantile(self, parameter: str, level: float | Sequence[float]) -> np.ndarray:
-        """Quantiles of a parameter: of its shape for one level, (levels, ...) for several."""
+        """Quantiles of a parameter: of its shape for one level, (levels, ...) for several; on a circle about its mean."""
         levels = tuple(float(q) for q in np.atleast_1d(level))
         if not all(0 <= q <= 1 for q in levels):
             raise SupermodelError(f"a quantile's level is between 0 and 1; got {level!r}.")
-        values = self.draws(parameter)
+        values = self.straight(parameter)
         flat = [weighted_quantiles(column, self.weights, levels) for column in values.reshape(len(values), -1).T]
         found = np.stack(flat, axis=-1).reshape(len(levels), *values.shape[1:])
         return found[0] if np.ndim(level) == 0 else found

@@ -204,7 +204,8 @@ def _replaced(result: Comparison, parameter: str, replace: Any, moving: list[str
     labels = tuple(label or prior.description for label, prior in zip(choices, priors, strict=True))
     ratios, cut = {}, np.zeros(len(priors), bool)
     for name in moving:
-        old, posterior = result.priors[name][parameter], result.posteriors[name]
+        # The prior is one of all images: of a model that was sampled in one labelling, it changes for each of them.
+        old, posterior = result.priors[name][parameter], result.posteriors[name].unfolded()
         values = posterior.parameters[parameter]
         ratios[name] = _minus(np.stack([log_density(prior, values) for prior in priors]), log_density(old, values))
         cut |= [is_cut_off(old, prior, values, posterior.weights) for prior in priors]
@@ -218,7 +219,8 @@ def _rescaled(
     if not np.all(np.isfinite(grid)) or (kind == "scale" and not np.all(grid > 0)):
         raise SupermodelError(f"a prior is scaled by positive numbers and shifted by finite ones; got {grid.tolist()}.")
     for name in moving:
-        old, posterior = result.priors[name][parameter], result.posteriors[name]
+        # The prior is one of all images: of a model that was sampled in one labelling, it changes for each of them.
+        old, posterior = result.priors[name][parameter], result.posteriors[name].unfolded()
         values = posterior.parameters[parameter]
         ratios[name] = _minus(log_density_of_rescaled(parameter, old, kind, grid, values), log_density(old, values))
         if has_edges(old):

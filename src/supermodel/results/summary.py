@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 
 from supermodel.report.numbers import number
-from supermodel.report.tables import Cells, all_scalars, scalar_label, unusable
+from supermodel.report.tables import Cells, all_scalars, scalar_label, symmetry_lines, unusable
 from supermodel.results.posterior import STANDARD, ModelPosterior
 
 LEVELS = (0.05, 0.5, 0.95)
@@ -80,6 +80,7 @@ def summary(
     table.attrs["note"] = "\n".join(
         [
             *unusable(level, levels),
+            *symmetry_lines(posteriors),
             *([STANDARD] if any(p.short for p in posteriors.values()) else []),
         ]
     )

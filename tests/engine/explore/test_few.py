@@ -10,7 +10,7 @@ import pytest
 import supermodel as sm
 from engine_problems import Box, Conjugate, meter, two_modes
 from supermodel.embedding.warp import Warp, identity
-from supermodel.engine.explore import few
+from supermodel.engine.explore import few, plain
 from supermodel.engine.explore.few import SLACK, look_at_few
 from supermodel.engine.explore.paths import by_level
 from supermodel.engine.policy import BATCH, EFFORTS, MISSED
@@ -43,10 +43,10 @@ def test_a_far_centre_does_not_make_a_posterior_normal(rng):
     """Distances from a centre 1e22 away have no digits left, and a point at -1e16 needs none: neither excuses the others."""
     x = np.concatenate([rng.standard_normal((50, 2)), [[1e8, 0.0]]])
     cloud = SimpleNamespace(x=x, log_joint=-0.5 * np.sum(x**2, axis=1))
-    assert few._is_exact(cloud, identity(2))
-    assert not few._is_exact(cloud, Warp(np.array([1e22, 0.0]), np.eye(2)))
+    assert plain.is_exact(cloud, identity(2))
+    assert not plain.is_exact(cloud, Warp(np.array([1e22, 0.0]), np.eye(2)))
     bumpy = SimpleNamespace(x=x, log_joint=cloud.log_joint + 1e-3 * np.sin(x[:, 0]))
-    assert not few._is_exact(bumpy, identity(2))
+    assert not plain.is_exact(bumpy, identity(2))
 
 
 def unknown_noise(d=6, n=18):

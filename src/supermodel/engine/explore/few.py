@@ -16,16 +16,16 @@ from typing import Any
 
 import numpy as np
 
-from supermodel.embedding.reference import Hills, one_hill, standard_normal
+from supermodel.embedding.reference import Hills, standard_normal
 from supermodel.embedding.warp import Bent, identity
-from supermodel.engine.explore.bent import bent_by_slopes, fit_bent
 from supermodel.engine.explore.capture import Capture, captured
 from supermodel.engine.explore.climb import Climber, Mode, distinct, find_modes, hills_of, summits
 from supermodel.engine.explore.cloud import Cloud, Prior, Warped, effective_size, scale_of
 from supermodel.engine.explore.extended import drawn, extended, with_smaller
-from supermodel.engine.explore.fold import folded
+from supermodel.engine.explore.fold import ASKED, checked_symmetries, folded, refuted
 from supermodel.engine.explore.paths import by_level, is_floor, off_the_floor, polish
 from supermodel.engine.explore.pilot import Fit, Look, Pilot, fitted_reference
+from supermodel.engine.explore.plain import is_exact, is_smooth, look_far, through_all
 from supermodel.engine.explore.quadratic import by_quadratic, coefficients, fitted_quadratic
 from supermodel.engine.explore.race import race, rough, seems_concave, standing_out, starts_for, stratified
 from supermodel.engine.explore.scout import Scout
@@ -38,7 +38,6 @@ from supermodel.engine.policy import (
     CALM,
     DOF,
     ENOUGH,
-    EXACT,
     FLOOR,
     GROWN_DRAWS,
     GROWN_FIRST,
@@ -52,23 +51,13 @@ from supermodel.engine.policy import (
     RESOLVES,
     SCAN,
     SCAN_SHARE,
-    SMOOTH,
-    SMOOTH_BENT,
     VAGUE,
     Effort,
 )  # fmt: skip
-from supermodel.engine.whiten import by_scores, spread
 from supermodel.models.joint import Joint
-from supermodel.models.symmetry import Symmetry, same, symmetries
+from supermodel.models.symmetry import Refuted, Symmetry
 
-CROWDED = 10.0  # widths of a cloud's highest points within which its posterior is
-# Times the draws of a level that must be normal to rounding as well, before a posterior is taken for that: of up to four
-# parameters, and of more, where a mode apart is a smaller part of the prior.
-FAR_DRAWS = (12, 48)
-SLOPES = 3  # times the coefficients of a quadratic, about the heaviest mode
-HELD_IN = 0.7  # of the points that bends are fitted to; the others judge them
 SLACK = 0.03  # nats: the least error that a look claims
-SHUFFLED = 8  # draws of a folded posterior at which other labels must leave ln L as it is
 
 
 class Explorer:
@@ -79,7 +68,8 @@ class Explorer:
     ):
         self.joint, self.meter, self.effort = joint, meter, effort
         self.smaller = smaller  # what is known of the model that this one extends
-        self.symmetries: tuple[Symmetry, ...] = ()
+        self.symmetries: tuple[Symmetry, ...] | None = None  # that were found, once they have been looked for
+        self.refuted: tuple[Refuted, ...] = ()  # those that did not hold at the top of a climb
         self.may_fold = may_fold
         self.seeds = [seed, stream]
         self.looks: list[Look] = []
@@ -113,6 +103,10 @@ class Explorer:
 
     def _climber(self, cloud: Cloud) -> Climber:
         return Climber(self.joint.opened, self.meter, *scale_of(cloud))
+
+    def ask(self, x: np.ndarray) -> np.ndarray:
+        """ln L as the model was given, without a fold."""
+        return self.meter.likelihood(self.joint.origin or self.joint, x)
 
     def explore(self, known: tuple[np.ndarray, np.ndarray]) -> Pilot:
         """What is plain, or replicates; and the reference fitted to all of their points."""
@@ -191,7 +185,7 @@ class Explorer:
         self.is_flat = is_floor(cloud)
         if self.is_flat:
             cloud.grow(Prior(self.joint), n, rng)
-            self._off_the_floor(cloud, rng)
+            off_the_floor(cloud, rng, FLOOR * self.effort.first_black)
         else:
             self.scout.slopes = self.scout.draw(cloud, Prior(self.joint), n, rng)
         self._climb(cloud, rng)
@@ -209,7 +203,7 @@ class Explorer:
             self._note("quadratic", cloud, since)
             # If ln J is a quadratic everywhere, all points tell which, however little they weigh.
             plain = fitted_quadratic(cloud.x, cloud.log_joint, np.ones(len(cloud)), np.inf, np.inf)
-            if plain is not None and _is_exact(cloud, plain):
+            if plain is not None and is_exact(cloud, plain):
                 self.warps = (plain,)
         return cloud
 
@@ -224,6 +218,8 @@ class Explorer:
         smaller = self.effort.scaled(self._patience() / REPLICATED)
         self.effort = smaller._replace(is_thrifty=self.effort.is_thrifty)
         most = self.effort.replicates
+        if self.scout.modes and self.clouds:
+            self._folded(self._merged(), self.scout.modes)
         for k in range(most):
             began, size = self.meter.evaluations, 2 ** max(k - 1, 0)
             self._replicate(k, size, known if k == 0 else (known[0][:0], known[1][:0]))
@@ -240,17 +236,17 @@ class Explorer:
         """From the prior, or from what a smaller model knows, to a sealed ln Z, with nothing but its own random numbers."""
         since, rng, level = self.meter.evaluations - len(known[0]), self.rng(20 + k), size * self.effort.level
         grows, n = self.smaller is not None, size * self.effort.first_black
-        cloud = self._begun(known, min(n, GROWN_FIRST) if grows else n, rng)
-        if not grows:
-            self._off_the_floor(cloud, rng)
-        modes = self._found_in_what_is_left(cloud, size, rng) if grows else self._found(cloud, size, rng)
-        if not k and self.may_fold:
-            cloud, modes = self._folded(cloud, modes)
+        cloud = self._begun(known, min(n, GROWN_FIRST) if grows else self._fewer(n, level), rng)
+        if grows:
+            cloud, modes = self._found_in_what_is_left(cloud, size, rng, is_first=k == 0)
+        else:
+            off_the_floor(cloud, rng, FLOOR * self.effort.first_black)
+            cloud, modes = self._found(cloud, size, rng, is_first=k == 0)
         hills = hills_of(modes, DOF).hills if modes else None
         if hills is not None:
             cloud.grow(Warped(identity(self.joint.dimension), hills), BATCH * min(len(hills.log_weights), 16), rng)
         if grows and not k:
-            self.joint.defence = extended(self.joint, self.smaller, self.symmetries)
+            self.joint.defence = extended(self.joint, self.smaller, self.symmetries or ())
         if self.joint.defence is not None:
             cloud.grow(self.joint.defence, GROWN_DRAWS * n, rng)
         else:
@@ -260,47 +256,66 @@ class Explorer:
         self._note("replicate" if k < 2 else f"replicate × {size}", cloud, since)
         self.sealed.append((cloud, self.looks[-1]))
 
-    def _found(self, cloud: Cloud, size: int, rng: np.random.Generator) -> list[Mode]:
+    def _fewer(self, n: int, least: int) -> int:
+        """Of draws that are to be as dense in the part of the prior that is explored as `n` in the whole."""
+        return n if self.joint.origin is None else min(n, max(int(n / self.joint.space.copies), least))
+
+    def _found(
+        self, cloud: Cloud, size: int, rng: np.random.Generator, is_first: bool = False
+    ) -> tuple[Cloud, list[Mode]]:
         """Modes by climbs from draws of the prior: from the highest, from any, and from those that the modes found so do not
         explain; and from thousands, in a race, where ln J is not concave.
         """
         if is_floor(cloud) or not self.effort.race:
-            return []
+            return cloud, []
         climber, d = self._climber(cloud), self.joint.dimension
         if d > RESOLVED:
             n = min(SCAN * size * self.effort.first_black, SCAN_SHARE * self._patience())
-            cloud.grow(Prior(self.joint), int(n), rng)
+            cloud.grow(Prior(self.joint), self._fewer(int(n), self.effort.level), rng)
         rows = summits(cloud.x, cloud.log_joint, self.effort.climbs)
         possible = np.flatnonzero(np.isfinite(cloud.log_joint))
         others = rng.choice(possible, min(self.effort.climbs, len(possible)), replace=False)
         modes = self._distinct(climber, climber.climb(cloud.x[np.concatenate([rows, others])]), [])
         odd = standing_out(self.joint, cloud.x, cloud.log_likelihood, self.effort.climbs)
         modes = self._distinct(climber, climber.climb(cloud.x[odd]), modes)
+        if is_first:
+            whole, (cloud, modes) = cloud, self._folded(cloud, modes)
+            if cloud is not whole:  # other rows
+                climber, possible = self._climber(cloud), np.flatnonzero(np.isfinite(cloud.log_joint))
+                odd = standing_out(self.joint, cloud.x, cloud.log_likelihood, self.effort.climbs)
+                others = rng.choice(possible, min(self.effort.climbs, len(possible)), replace=False)
         first = np.concatenate(
             [odd, others, rng.choice(possible, min(self.effort.first_black, len(possible)), replace=False)]
         )
         if len(modes) == 1 and seems_concave(self.joint, self.meter, cloud.x[first], cloud.log_joint[first], rng):
-            return modes
+            return cloud, modes
         if d <= RESOLVED and self._resolves(cloud, size * self.effort.first_black):
-            return modes
+            return cloud, modes
         held = rough(self.joint, self.meter, cloud.x[:BATCH], climber.scale)
         n = self._starts(size, bool(held.any()) or len(modes) > 1)
         if n < BATCH:
-            return modes
-        axes = np.flatnonzero(held) if held.any() else np.arange(self.joint.dimension)
+            return cloud, modes
+        axes = np.flatnonzero(held) if held.any() else np.arange(d)
         x = stratified(self.joint, n if held.any() else n // 2, axes, rng)
         odd = standing_out(self.joint, cloud.x, cloud.log_likelihood, n - len(x))
         starts = np.concatenate([x, cloud.x[odd]])
         cloud.add(Prior(self.joint), x, cloud.evaluate(x))
-        return self._distinct(climber, race(climber, starts, held, rng), modes)
+        if (
+            self.joint.origin is not None
+        ):  # from all of the prior: what is not symmetric after all is met, and refutes it
+            starts = self.joint.space.anywhere(rng, starts)
+        modes = self._distinct(climber, race(climber, starts, held, rng), modes)
+        return self._folded(cloud, modes) if is_first else (cloud, modes)
 
     def _starts(self, size: int, is_odd: bool) -> int:
         """Climbs of a race: about ten steps of each, by differences d + 1 calls a step, are a part of the patience."""
         each = RACE_STEPS * (1 if self.joint.is_traceable else self.joint.dimension + 1)
         full = size * self.effort.race / (1 if is_odd else CALM)
-        return int(min(full, RACE_SHARE * self._patience() / each))
+        return self._fewer(int(min(full, RACE_SHARE * self._patience() / each)), BATCH)
 
-    def _found_in_what_is_left(self, cloud: Cloud, size: int, rng: np.random.Generator) -> list[Mode]:
+    def _found_in_what_is_left(
+        self, cloud: Cloud, size: int, rng: np.random.Generator, is_first: bool
+    ) -> tuple[Cloud, list[Mode]]:
         """Modes by climbs that begin at draws of the smaller model: what is new is searched for alone, then all moves."""
         climber, opened, smaller = self._climber(cloud), self.joint.opened, self.smaller
         x = with_smaller(smaller, self.joint, opened.space.sample_prior(rng, BATCH), drawn(smaller, rng, BATCH))
@@ -316,12 +331,17 @@ class Explorer:
         modes = self._distinct(climber, tops, [])
         if np.any(held & ~new):  # what the smaller model had found may have to move
             modes = self._distinct(climber, race(climber, np.array([point for point, _ in best]), held, rng), modes)
-        return modes
+        return self._folded(cloud, modes) if is_first else (cloud, modes)
 
     def _distinct(self, climber: Climber, tops: list, known: list[Mode]) -> list[Mode]:
         """The modes among the tops of climbs, in the one labelling that is kept."""
-        if tops and self.joint.opened is not self.joint:
-            x = self.joint.space.in_order(np.array([point for point, _ in tops]))
+        if tops and self.joint.origin is not None:
+            points = np.array([point for point, _ in tops])
+            x = self.joint.space.in_order(points)
+            away = np.flatnonzero(np.any(x != points, axis=1))
+            highest = away[np.argsort([-tops[i][1] for i in away], kind="stable")][:ASKED]
+            if not self.refuted:
+                self.refuted = refuted(self.joint, points[highest], x[highest], self.ask)
             tops = [(point, value) for point, (_, value) in zip(x, tops, strict=True)]
         return distinct(climber, tops, MOST_MODES, known)[0]
 
@@ -329,35 +349,22 @@ class Explorer:
 
     def _folded(self, cloud: Cloud, modes: list[Mode]) -> tuple[Cloud, list[Mode]]:
         """Of a symmetric model one labelling is kept from here on, with the prior draws and the modes that are known."""
-        rows = np.flatnonzero(cloud.is_prior)
-        x, value, whole = cloud.x[rows], cloud.log_likelihood[rows], self.joint
-        ask = functools.partial(self.meter.likelihood, whole)
-        self.symmetries = symmetries(whole, x, value, ask, whole.unread)
-        self.joint = folded(whole, self.symmetries, modes, self.smaller is not None)
+        if not self.may_fold or not modes or self.joint.origin is not None:
+            return cloud, modes
+        rows, whole = np.flatnonzero(cloud.is_prior), self.joint
+        x, value = cloud.x[rows], cloud.log_likelihood[rows]
+        if self.symmetries is None:
+            self.symmetries = checked_symmetries(whole, x, value, self.ask)
+        self.joint, self.symmetries = folded(whole, self.symmetries, modes, self.ask, self.smaller is not None)
         if self.joint is whole:
             return cloud, modes
-        self.symmetries = self.joint.space.symmetries
         self.clouds, self.looks, self.warps, self.bent = [], [], (), None
         self.scout, self.is_flat = Scout(self.joint, self.meter, self.effort), False
         fresh = self.cloud()
         fresh.add(Prior(self.joint), self.joint.space.points_from(whole.space, x), value)
-        tops = [
-            (p, m.log_joint)
-            for p, m in zip(
-                self.joint.space.points_from(whole.space, np.array([m.point for m in modes])), modes, strict=True
-            )
-        ]
-        return fresh, self._distinct(self._climber(fresh), tops, [])
-
-    def is_symmetric(self, pilot: Pilot) -> bool:
-        """Whether other labels leave ln L as it is where the posterior is: in the prior they did."""
-        if self.joint.opened is self.joint:
-            return True
-        rng = self.rng(15)
-        x = pilot.points[rng.choice(len(pilot.points), min(SHUFFLED, len(pilot.points)), replace=False)]
-        moved = self.joint.space.shuffled(rng, x)
-        found = self.meter.likelihood(self.joint, np.concatenate([x, moved]))
-        return bool(np.all(same(found[len(x) :], found[: len(x)])))
+        tops = self.joint.space.points_from(whole.space, np.array([mode.point for mode in modes]))
+        known = [(top, mode.log_joint) for top, mode in zip(tops, modes, strict=True)]
+        return fresh, self._distinct(self._climber(fresh), known, [])
 
     # -- where calls are dear -------------------------------------------------------------------------------------
 
@@ -369,24 +376,7 @@ class Explorer:
         if effective_size(merged.log_weights()) < ENOUGH:
             by_quadratic(merged, self.rng(9), ENOUGH)
             self.clouds = [merged]
-        return self._is_settled(merged) and self._is_smooth(merged)
-
-    def _is_smooth(self, cloud: Cloud) -> bool:
-        """Whether the quadratic through all points leaves little of the posterior unexplained, or bends of it still less."""
-        warp, seen = _through_all(cloud), np.isfinite(cloud.log_weights())
-        if warp is None:
-            return False
-        x, log_joint, root = cloud.x[seen], cloud.log_joint[seen], np.sqrt(self.joint.dimension)
-        weight = np.exp(cloud.log_weights()[seen] - cloud.log_weights().max())
-        if spread(log_joint, x, warp, weight) < SMOOTH * root:
-            return True
-        fitted = self.rng(13).random(len(x)) < HELD_IN
-        bent = fit_bent(x[fitted], weight[fitted], log_joint[fitted], warp)
-        held = ~fitted
-        return spread(log_joint[held], x[held], bent, weight[held]) < SMOOTH_BENT * root
-
-    def _off_the_floor(self, cloud: Cloud, rng: np.random.Generator) -> None:
-        off_the_floor(cloud, rng, FLOOR * self.effort.first_black)
+        return self._is_settled(merged) and is_smooth(merged, self.rng(13))
 
     def _climb(self, cloud: Cloud, rng: np.random.Generator) -> None:
         """Modes from the draws that stand above their neighbours, and draws from the hills that they make."""
@@ -396,22 +386,9 @@ class Explorer:
         if not self.scout.modes:
             by_level(cloud, rng, max(self.effort.second, 60))
             return
-        self._scores(cloud, self.scout.modes[0], rng)
+        self.warps, self.bent = self.scout.scores(cloud, rng)
         if len(self.scout.modes) > 1:
             cloud.grow(self.scout.hills, BATCH * min(len(self.scout.modes), 4), rng)
-
-    def _scores(self, cloud: Cloud, mode: Mode, rng: np.random.Generator) -> None:
-        """Draws of the Gaussian at the heaviest mode, with gradients, which mend its warp and bend it."""
-        hill = Warped(identity(len(mode.point)), one_hill(mode.point, np.asarray(mode.warp.factor)))
-        x, log_joint, gradient = self.scout.draw(
-            cloud, hill, max(BATCH, SLOPES * coefficients(self.joint.dimension)), rng
-        )
-        self.warps = (mode.warp,)
-        if np.all(np.isfinite(gradient)) and len(x) >= 4 * self.joint.dimension:
-            mended = by_scores(x, gradient, mode.warp)
-            if spread(log_joint, x, mended) < spread(log_joint, x, mode.warp):
-                self.warps = (mended, mode.warp)
-            self.bent = bent_by_slopes(x, gradient, self.warps[0])
 
     def _slopes(self) -> bool:
         """Whether no slopes, at other draws of the prior and about the mode, contradict a concave ln J: then there is one mode."""
@@ -455,7 +432,7 @@ class Explorer:
         since, rng, cloud = self.meter.evaluations, self.rng(2), self.cloud()
         n = max(self.effort.second, 12 * (self.joint.dimension + 1))  # of which enough stay effective
         cloud.grow(Prior(self.joint), 2 * n, rng)
-        self._off_the_floor(cloud, rng)
+        off_the_floor(cloud, rng, FLOOR * self.effort.first_black)
         if self.warps and not follow(cloud, self.warps[0], rng, DOF):
             name, arrived = "quadratic again", by_quadratic(cloud, rng, ENOUGH // 3) is not None
         else:
@@ -493,15 +470,11 @@ class Explorer:
 
     def _exact(self, cloud: Cloud) -> Pilot | None:
         """A posterior that is normal to rounding, at the prior draws as well: nothing is left to find."""
-        if not self.warps or not _is_exact(cloud, self.warps[0]):
+        if not self.warps or not is_exact(cloud, self.warps[0]):
             return None
         if self.effort.second or not self.joint.is_traceable:  # of few draws of its prior
-            n, rng = max(self.effort.second, BATCH // 2), self.rng(10)
-            far = 2 if self.effort.is_thrifty else FAR_DRAWS[self.joint.dimension > 4]
-            cloud.grow(Prior(self.joint), far * n, rng)
-            if self.scout.modes:
-                self.scout.probe(cloud, self.rng(11))
-        if len(self.scout.modes) > 1 or not _is_exact(cloud, self.warps[0]):
+            look_far(self.scout, cloud, self.rng(10), self.rng(11))
+        if len(self.scout.modes) > 1 or not is_exact(cloud, self.warps[0]):
             return None
         rows, log_joint = self._rows(cloud), cloud.log_joint
         reference = standard_normal(self.joint.dimension)
@@ -521,51 +494,28 @@ class Explorer:
         known = cloud.log_evidence()[0]
         warps = self.warps
         if not self.joint.is_traceable:  # a quadratic through all points
-            found = _through_all(cloud)
+            found = through_all(cloud)
             warps = (found, *warps) if found is not None else warps
         fit: Fit = fitted_reference(
             self.joint, cloud.x, weight, log_joint, self.rng(7), warps, known, self.bent, self._hills()
         )
         rows, agreed, capture = self._rows(cloud), len(self.looks) < 2 or self._is_settled(cloud), self._capture(cloud)
-        told = tuple(str(symmetry) for symmetry in self.symmetries)
         doubt = 0.0 if agreed else float(np.hypot(np.sqrt(capture.missed) * MISSED_MASS, capture.scatter))
         return Pilot(
             self.joint, fit.warp, fit.reference, cloud.x[rows], log_joint[rows], fit.spread, self.looks,
             agreed, is_concave=self.is_concave, capture=capture, doubt=doubt, log_evidence=known,
-            vouched=self._vouched(capture), symmetries=told,
+            vouched=self._vouched(capture), symmetries=self.symmetries or (),
         )  # fmt: skip
-
-
-def _through_all(cloud: Cloud) -> Any:
-    """The quadratic through all points of a cloud, which may be crowded about its summit."""
-    return fitted_quadratic(cloud.x, cloud.log_joint, np.exp(cloud.log_joint - cloud.log_joint.max()), CROWDED, CROWDED)
-
-
-def _is_exact(cloud: Cloud, warp: Any) -> bool:
-    """Whether the warp makes ln J a normal law's to rounding, at every point of the cloud.
-
-    Rounding grows with ln J, so each point is held to its own: a draw of the prior at -1e16 would else excuse all others, and so
-    would a centre so far away that distances from it have no digits left.
-    """
-    log_joint = cloud.log_joint
-    if not np.all(np.isfinite(log_joint)):
-        return False
-    scale = np.sqrt(np.maximum(np.abs(log_joint), 1.0))
-    fall = 0.5 * np.sum(warp.inverse(cloud.x) ** 2, axis=1)
-    off = (log_joint + fall - (log_joint + fall)[np.argmax(log_joint)]) / scale
-    has_digits = np.all(np.finfo(float).eps * fall < EXACT * scale)
-    return bool(has_digits and np.sqrt(np.mean(off**2)) < EXACT)
 
 
 def look_at_few(
     joint: Joint, known: Any, seed: int, stream: int, meter: Meter, effort: Effort, smaller: Pilot | None = None
 ) -> Pilot:
-    """Explore a model of few parameters; one that is symmetric only as far as prior draws tell, again without that."""
+    """Explore a model of few parameters; one that is symmetric only as far as prior draws and modes tell, again without that."""
     explorer = Explorer(joint, meter, seed, stream, effort, smaller, True)
     pilot = explorer.explore(known)
-    if explorer.is_symmetric(pilot):
-        return pilot
-    before = pilot.looks
-    pilot = Explorer(joint, meter, seed, stream, effort, smaller, False).explore(known)
-    pilot.looks = [*before[:0], *pilot.looks]
+    wrong = explorer.refuted or refuted(pilot.joint, pilot.points, None, explorer.ask)
+    if wrong:
+        pilot = Explorer(joint, meter, seed, stream, effort, smaller, False).explore(known)
+        pilot.symmetries = wrong
     return pilot

@@ -31,6 +31,7 @@ from supermodel.engine.policy import (
 from supermodel.engine.roughness import Roughness
 from supermodel.engine.whiten import by_moments, widened
 from supermodel.models.joint import Joint
+from supermodel.models.symmetry import Symmetry
 
 
 class Look(NamedTuple):
@@ -64,7 +65,7 @@ class Pilot:
     log_evidence: float = np.nan  # of all points that its replicates have evaluated
     vouched: float = np.inf  # nats to which its replicates know ln Z by themselves; infinite where there are not two
     doubt: float = 0.0  # nats: the part of its error that replicates which do not agree leave
-    symmetries: tuple[str, ...] = ()  # that were found, in words
+    symmetries: tuple[Symmetry, ...] = ()  # that were found, and how they are used
     roughness: Roughness = Roughness()  # below which no error of its evidence can be believed
 
     @property

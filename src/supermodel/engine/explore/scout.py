@@ -5,14 +5,17 @@ from __future__ import annotations
 import numpy as np
 
 from supermodel.embedding.reference import one_hill
-from supermodel.embedding.warp import identity
+from supermodel.embedding.warp import Bent, identity
+from supermodel.engine.explore.bent import bent_by_slopes
 from supermodel.engine.explore.climb import Climber, Mode, find_modes, hills_of
 from supermodel.engine.explore.cloud import Cloud, Prior, Proposal, Warped, scale_of
 from supermodel.engine.explore.probes import Cores, starts
+from supermodel.engine.explore.quadratic import coefficients
 from supermodel.engine.explore.slopes import Slopes
 from supermodel.engine.explore.walks import heights
 from supermodel.engine.meter import Meter
 from supermodel.engine.policy import BATCH, DOF, MOST_HILLS, Effort
+from supermodel.engine.whiten import by_scores, spread
 from supermodel.models.joint import Joint
 
 # Probes of a hill that reach to one standard deviation, by the number of parameters: of one, levels see a spike inside a hill;
@@ -20,6 +23,7 @@ from supermodel.models.joint import Joint
 DENSE = {2: 1100, 3: 150}
 WIDEST = 3.0  # standard deviations that probes reach to at most
 PROBES = {2: 48, 3: 10}  # times the draws of a look that checks another
+SLOPES = 3  # times the coefficients of a quadratic, about the heaviest mode
 HEAVY = 1.0  # degrees of freedom of draws that reach from the summit to the prior's far ends
 
 
@@ -44,6 +48,18 @@ class Scout:
         log_joint, gradient = self.meter.value_and_gradient(self.joint, x)
         cloud.add(proposal, x, log_joint - self.joint.space.log_prior_at(x))
         return Slopes(x, log_joint, gradient)
+
+    def scores(self, cloud: Cloud, rng: np.random.Generator) -> tuple[tuple, Bent | None]:
+        """Warps of the heaviest mode, mended by draws of its Gaussian with gradients, and its bend."""
+        mode, d = self.modes[0], self.joint.dimension
+        hill = Warped(identity(d), one_hill(mode.point, np.asarray(mode.warp.factor)))
+        x, log_joint, gradient = self.draw(cloud, hill, max(BATCH, SLOPES * coefficients(d)), rng)
+        if not np.all(np.isfinite(gradient)) or len(x) < 4 * d:
+            return (mode.warp,), None
+        mended = by_scores(x, gradient, mode.warp)
+        better = spread(log_joint, x, mended) < spread(log_joint, x, mode.warp)
+        warps = (mended, mode.warp) if better else (mode.warp,)
+        return warps, bent_by_slopes(x, gradient, warps[0])
 
     def look(self, cloud: Cloud, n: int, rng: np.random.Generator) -> bool:
         """Whether no two slopes contradict a concave ln J, at `n` draws of the prior and about the mode: then there is one mode and

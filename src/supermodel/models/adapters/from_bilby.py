@@ -13,6 +13,7 @@ import numpy as np
 from supermodel.errors import ModelError, PriorError
 from supermodel.jax_scope import in_float64
 from supermodel.models.adapters.from_unit_cube import cube_space
+from supermodel.models.circle import turn_of
 from supermodel.models.model import Model
 from supermodel.models.priors import Quantile
 
@@ -20,6 +21,8 @@ from supermodel.models.priors import Quantile
 @in_float64
 def from_bilby(likelihood: Any, priors: Any, *, constraint_draws: int = 200_000) -> Model:
     """The model of a bilby `Likelihood` and a `PriorDict` (or a dict of bilby priors).
+
+    Parameters whose `boundary` is "periodic" go round a circle.
 
     `DeltaFunction` priors are constants. `Constraint` priors cut the prior, which then must be normalised anew: its
     remaining mass is estimated from `constraint_draws` draws, and refused if that is not good to 0.01 in the log.
@@ -44,10 +47,20 @@ def from_bilby(likelihood: Any, priors: Any, *, constraint_draws: int = 200_000)
         described = {key: type(priors[key]).__name__ for key in free}
         found = Model.from_space(cube_space(free, _Rescale(priors, free), described), function)
     else:
-        found = Model({key: _quantile(priors[key]) for key in free}, function)
+        quantiles = {key: _quantile(priors[key]) for key in free}
+        found = Model(quantiles, function, periodic=_periodic(priors, quantiles) or None)
     return found.with_labels(
         {key: label for key in free if (label := getattr(priors[key], "latex_label", None)) and label != key},
         {key: unit for key in free if (unit := getattr(priors[key], "unit", None))},
+    )
+
+
+def _periodic(priors: Mapping[str, Any], quantiles: Mapping[str, Quantile]) -> tuple[str, ...]:
+    """Those whose boundary is periodic, as bilby has it, and whose prior is the same at both ends."""
+    return tuple(
+        key
+        for key, prior in quantiles.items()
+        if getattr(priors[key], "boundary", None) == "periodic" and turn_of(prior) is not None
     )
 
 
