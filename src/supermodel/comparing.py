@@ -24,6 +24,7 @@ from supermodel.engine.workers import pool_of
 from supermodel.errors import DataError
 from supermodel.jax_scope import compilation_cache
 from supermodel.models.columns import received
+from supermodel.models.joint import Joint
 from supermodel.models.model import Model
 from supermodel.models.symmetry import as_data
 from supermodel.options import OPTIONS, checked
@@ -234,7 +235,7 @@ def _of_engine(run: Run) -> dict[str, Any]:
         }
         for p in run.pilots
     }  # fmt: skip
-    found = posteriors(run.models, records) if run.is_weighed else rough_posteriors(run)
+    found = of_all(run, records) if run.is_weighed else rough_posteriors(run)
     return {
         "verdict": judge(run, found),
         "posteriors": found,
@@ -249,29 +250,39 @@ def _of_engine(run: Run) -> dict[str, Any]:
     }
 
 
+def of_all(run: Run, records: list[Any]) -> dict[str, ModelPosterior]:
+    """The posterior of each model: from the draws of chains, or from what replicates have found."""
+    chained = {pilot.name: run.models[pilot.name] for pilot in run.chained}
+    found = posteriors(chained, records)
+    for pilot in run.pilots:
+        if pilot.log_weights is not None:
+            log_likelihood = pilot.log_joint - pilot.joint.space.log_prior_at(pilot.points)
+            found[pilot.name] = _of_points(pilot.joint, run.models, pilot.points, log_likelihood, pilot.log_weights)
+    return {name: found[name] for name in run.models}
+
+
 def rough_posteriors(run: Run) -> dict[str, ModelPosterior]:
     """What the looks found, or prior draws weighed by the likelihood, of a run that ended before its edges were sampled."""
-    joints: dict[str, Any] = {joint.name: (joint, None) for joint in canonical(run.models, run.data)}
-    joints |= {joint.name: (joint, known) for joint, known in run.probes}
-    joints |= {p.name: (p.joint, (p.points, p.log_joint)) for p in run.pilots}
-    found = {p.name: (p.points, p.log_joint - p.joint.space.log_prior_at(p.points), False) for p in run.pilots}
-    result = {}
-    for name, model in run.models.items():
-        joint, known = joints[name]
-        if known is None:  # the budget ended before the likelihood was asked: the prior is all there is
-            x = joint.space.sample_prior(np.random.default_rng(run.seed), BATCH)
-            rough = x, np.full(len(x), np.nan), False
-        else:
-            rough = *known, True
-        x, log_likelihood, weigh = found.get(name, rough)
-        log_weights = np.where(np.isfinite(log_likelihood), log_likelihood, -np.inf) if weigh else np.zeros(len(x))
-        log_weights = log_weights - np.logaddexp.reduce(log_weights)
-        values = joint.space.values_at(x)
-        result[name] = ModelPosterior(
-            name, {p: values[p] for p in model.space.names}, log_weights, log_likelihood, joint.space.log_prior_at(x),
-            np.zeros(len(x), int),
-        )  # fmt: skip
-    return result
+    found = {}
+    for joint in canonical(run.models, run.data):  # if the budget ended before the likelihood was asked: the prior
+        x = joint.space.sample_prior(np.random.default_rng(run.seed), BATCH)
+        found[joint.name] = joint, x, np.full(len(x), np.nan), np.zeros(len(x))
+    for joint, (x, log_likelihood) in run.probes:
+        log_weights = np.where(np.isfinite(log_likelihood), log_likelihood, -np.inf)
+        found[joint.name] = joint, x, log_likelihood, log_weights
+    for p in run.pilots:
+        log_weights = np.zeros(len(p.points)) if p.log_weights is None else p.log_weights
+        found[p.name] = p.joint, p.points, p.log_joint - p.joint.space.log_prior_at(p.points), log_weights
+    return {name: _of_points(found[name][0], run.models, *found[name][1:]) for name in run.models}
+
+
+def _of_points(joint: Joint, models: Mapping[str, Model], x, log_likelihood, log_weights) -> ModelPosterior:
+    """Points of one model as draws of its posterior."""
+    values = joint.space.values_at(x)
+    return ModelPosterior(
+        joint.name, {p: values[p] for p in models[joint.name].space.names}, log_weights - np.logaddexp.reduce(log_weights),
+        log_likelihood, joint.space.log_prior_at(x), np.zeros(len(x), int),
+    )  # fmt: skip
 
 
 def _of_recipe(run: Recipe) -> dict[str, Any]:

@@ -19,6 +19,7 @@ from supermodel.engine.arm import Arm
 from supermodel.engine.edge import Block, Edge
 from supermodel.engine.explore import Look, Pilot
 from supermodel.engine.explore.capture import Capture
+from supermodel.engine.explore.extended import extended
 from supermodel.engine.kernels import KERNELS, State, Tuning
 from supermodel.engine.network import joined
 from supermodel.engine.policy import BOLD, CHAINS
@@ -89,6 +90,7 @@ WARPS = {kind.__name__: kind for kind in (Warp, Bent, Conditional, NormalGiven)}
 
 def _pilot_arrays(p: Pilot) -> dict[str, np.ndarray]:
     arrays = {"points": p.points, "log_joint": p.log_joint}
+    arrays |= {} if p.log_weights is None else {"log_weights": p.log_weights}
     arrays |= {f"warp_{name}": np.asarray(value) for name, value in p.warp._asdict().items()}
     return arrays | {f"hills_{name}": np.asarray(value) for name, value in p.reference.hills._asdict().items()}
 
@@ -113,12 +115,14 @@ def _pilot_attributes(p: Pilot) -> dict[str, Any]:
     }
 
 
-def _restored_pilot(joint: Joint, g: dict[str, np.ndarray], row: dict[str, Any]) -> Pilot:
+def _restored_pilot(joint: Joint, g: dict[str, np.ndarray], row: dict[str, Any], smaller: Pilot | None) -> Pilot:
     known = joint.model.exchangeable
     canonical = next((s for s in known if isinstance(s, Canonical)), None) if known else None
     symmetries = tuple(from_data(s, canonical) for s in row.get("symmetries", ()))
     if row.get("is_folded", False):
         joint = joint.folded(Folded(joint.space, symmetries))
+    if smaller is not None:
+        joint.defence = extended(joint, smaller, symmetries)
     d, n_hills = joint.dimension, len(g["hills_log_weights"])
     expect_arrays(g, {"points": (len(g["log_joint"]), d), "log_joint": (None,), "hills_log_weights": (None,)})
     expect_arrays(g, {"hills_means": (n_hills, d), "hills_dof": ()})
@@ -136,7 +140,7 @@ def _restored_pilot(joint: Joint, g: dict[str, np.ndarray], row: dict[str, Any])
         joint, warp, reference, g["points"], g["log_joint"], float(row["spread"]), looks, bool(row["is_agreed"]),
         float(row["step"]), float(row["acceptance"]), bool(row.get("is_concave", False)), Capture(*row.get("capture", ())),
         *(row.get("vouched") or (np.nan, np.inf)), float(row.get("doubt", 0.0)), symmetries,
-        Roughness.of(row.get("roughness", ())),
+        g.get("log_weights"), Roughness.of(row.get("roughness", ())),
     )  # fmt: skip
 
 
@@ -190,7 +194,10 @@ def resume(run: Run, path: str | os.PathLike[str]) -> bool:
                 probe, {"points": (None, d), "log_likelihood": (len(probe["points"]),), "log_prior": (TRIED,)}
             )
             run.probes.append((joints[name], (probe["points"], probe["log_likelihood"])))
-        run.pilots = [_restored_pilot(joints[r["name"]], groups[f"pilot{i}"], r) for i, r in enumerate(rows)]
+        for i, row in enumerate(rows):
+            joint = joints[row["name"]]
+            smaller = next((p for p in run.pilots if p.name == joint.model.extends), None)
+            run.pilots.append(_restored_pilot(joint, groups[f"pilot{i}"], row, smaller))
         run.meter.evaluations, run.meter.gradients = int(attrs["evaluations"]), int(attrs["gradients"])
         run.arms = [_restored_arm(run, groups[f"arm{i}"], row) for i, row in enumerate(attrs["arms"])]
         run.pace = float(attrs.get("pace", 0.0))
@@ -270,7 +277,7 @@ def _check_same(
 
 def _restored_arm(run: Run, g: dict[str, np.ndarray], row: dict[str, Any]) -> Arm:
     first, second = int(row["first"]), None if row["second"] < 0 else int(row["second"])
-    pair = joined(run.pilots[first], None if second is None else run.pilots[second], run.share)
+    pair = joined(run.chained[first], None if second is None else run.chained[second], run.share)
     _check_arm(pair.dimension, g)
     edge = Edge(pair, KERNELS[row["kernel"]], CHAINS, int(row["stream"]), run.meter)
     edge.state = State(*(g[f"state_{name}"] for name in State._fields))

@@ -101,7 +101,7 @@ def _on_edge(run: Run, arm: Arm, finding: Finding, posteriors: Mapping[str, Mode
     One that tells of a posterior that was not found is of the models at its ends, whatever the way. Where replicates vouch for the
     answer it is a caution at most.
     """
-    (level, reason), names, e = finding, [pilot.name for pilot in run.pilots], run.arms.index(arm)
+    (level, reason), names, e = finding, [pilot.name for pilot in run.chained], run.arms.index(arm)
     behind = {name for name, used in zip(names, run.paths()[:, e], strict=True) if used}
     ends = [name for name in arm.edge.pair.names if name in names]
     record = sum(other.report is not None for other in run.arms[:e])  # its number among those that have draws
@@ -133,7 +133,9 @@ def _spread(run: Run, found: list[Finding]) -> list[Finding]:
 
 def standing_on(run: Run, name: str) -> tuple[str, ...]:
     """The models whose way to the reference leads through this one, itself among them: they rest on its exploration."""
-    names = [pilot.name for pilot in run.pilots]
+    names = [pilot.name for pilot in run.chained]
+    if name not in names:
+        return (name,)
     used = run.paths() != 0
     return tuple(other for other, way in zip(names, used, strict=True) if np.all(way >= used[names.index(name)]))
 

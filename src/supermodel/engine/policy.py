@@ -110,10 +110,13 @@ SYMMETRY_CALLS = (60, 20, 20)
 # mode; and below which two orders are equally good.
 CONFUSED, NOT_CONFUSED = 0.3, 1e-3
 MOST_ORDERS = 120  # of components over which a proposal is summed: five of them
+POOR = 0.5  # nats of spread of ln J - ln r from which on replicates that extend a smaller model answer, and not chains to r
+PER_NUMBER, WIDER = 20, 1.1  # effective points for each number of what is new that shape its fit; and by how much that is wider
 BLIND = 0.1  # of such a proposal that is the prior of all parameters
 # Shares of a reference that what a smaller model knows may have, beside the hills: the one that fits best.
 GROWN_SHARES = (0.2, 0.5, 0.8)
-GROWN_DRAWS = 8  # times the prior draws of a replicate, of that proposal: what needs no further component is found by it
+GROWN_FITS = 3  # times that the new component is fitted, and drawn from as often as from the prior
+GROWN_DRAWS = 4  # times the prior draws of a replicate, of that proposal: what needs no further component is found by it
 GROWN_FIRST = 256  # prior draws of a replicate that extends a smaller model: a scale, and a defence
 STARTS_PER_TURN = 4  # climbs of a race for each step of the prior's width in which ln L turns no more: its basins
 CUTS, CUTS_NOTHING = 48, 0.01  # places where a circle may be cut; part of the modes' mass near its own ends that is left there

@@ -153,7 +153,7 @@ class Run:
             if self.until is not None and self.until({p.name: p.rough_log_evidence for p in self.pilots[: stream + 1]}):
                 self.leave_out(joint.name for joint, _ in self.probes[stream + 1 :])
                 break
-        if not self.arms:
+        if not self.is_joined:
             edges = enumerate(self._tree())
             self.arms = [self._warm(i, j, found, 1000 + n, used) for n, (i, j, found, used) in edges]
             self._keep()
@@ -206,10 +206,10 @@ class Run:
 
     def _tree(self) -> list[tuple[int, int | None, Measured, bool]]:
         """Edges (first, second or None, measured pair, whether on the tree), nearest the reference first."""
-        rng, root = np.random.default_rng([self.seed, 999]), len(self.pilots)
+        rng, root = np.random.default_rng([self.seed, 999]), len(self.chained)
         measured = {}
-        for i, j in candidates(self.pilots, self.goals.target_error):
-            first, second = self.pilots[i], None if j == root else self.pilots[j]
+        for i, j in candidates(self.chained, self.goals.target_error):
+            first, second = self.chained[i], None if j == root else self.chained[j]
             measured[i, j] = measure(
                 joined(first, second, self.share), first, second, rng, self.meter, self._draws_of(first, second)
             )
@@ -218,7 +218,7 @@ class Run:
         tree = grow(root, {pair: 2 * found.gap.length**2 for pair, found in measured.items()})
         direct = {k for i, j in tree if j != root for k in (i, j)}
         closing = [
-            (k, root) for k in sorted(direct) if (k, root) not in tree and self.pilots[k].reference.prior_share > 0
+            (k, root) for k in sorted(direct) if (k, root) not in tree and self.chained[k].reference.prior_share > 0
         ]
         edges = [(i, j, True) for i, j in tree] + [(i, j, False) for i, j in closing]
         return [(i, None if j == root else j, measured[i, j], used) for i, j, used in edges]
@@ -226,7 +226,7 @@ class Run:
     def _warm(self, i: int, j: int | None, found: Measured, stream: int, used: bool) -> Arm:
         """Chains from both ends; the balance and the step are learnt here and never changed afterwards."""
         pair, gap, starts = found
-        ends = [self.pilots[i]] + ([] if j is None else [self.pilots[j]])
+        ends = [self.chained[i]] + ([] if j is None else [self.chained[j]])
         kernel = self._kernel(pair, ends)
         edge = Edge(pair, kernel, CHAINS, stream, self.meter)
         table, prior = place(gap)
@@ -248,7 +248,7 @@ class Run:
             rounds = min(rounds, 1 + int(np.ceil(gap.length)))
         # No more than a third of what is left of the budget: the draws that count need the rest.
         each = STEPS * edge.cost_of_a_step(tuning)
-        for _ in range(int(np.clip(self.meter.room // (3 * len(self.pilots) * each), min(1, rounds), rounds))):
+        for _ in range(int(np.clip(self.meter.room // (3 * len(self.chained) * each), min(1, rounds), rounds))):
             tuning = learnt(edge.kernel, edge.advance(self.seed, STEPS, tuning), tuning)
         return Arm(i, j, edge, gap, tuning, is_used=used)
 
@@ -300,6 +300,9 @@ class Run:
         while not self.ended:
             self._keep()
             self._watch()
+            if not self.arms:
+                self.ended = self._reached()
+                return
             self._close_cycles()
             self.ended = self._stop()
             if not self.ended:
@@ -314,7 +317,7 @@ class Run:
         if arm.second is not None or not is_cheap or self._spares(edge.is_traced) or edge.kernel.needs_gradients:
             return 0
         each = STEPS * edge.cost_of_a_step(arm.tuning)
-        return min(int(WORTH[edge.pair.dimension > FEW] * self.pilots[arm.first].evaluations // each), MOST_WORTH)
+        return min(int(WORTH[edge.pair.dimension > FEW] * self.chained[arm.first].evaluations // each), MOST_WORTH)
 
     def _add(self, arm: Arm, blocks: int, most_steps: int = PATIENCE) -> None:
         while blocks > 0 and most_steps > 0:
@@ -390,12 +393,17 @@ class Run:
         path = self._path_of(a, b)
         settled = all(is_settled(arm.report) or arm.report.n_draws > HOPELESS for arm in path)
         if settled and self._open_cycle() is None and self._shallow() is None:
-            if len(self.pilots) == 2 and self.goals.is_decided(self.evidences().log_bayes_factor(*self.models)):
+            if len(self.models) == 2 and self.goals.is_decided(self.evidences().log_bayes_factor(*self.models)):
                 return "decided"
             if self._difference(a, b).error <= self.goals.target_error:
                 return "target"
         # Chains that have not crossed by now will not: better to say so than to burn the budget.
         return "stuck" if any(a.report.n_draws > LONG and a.report.crossings < FEW_CROSSINGS for a in path) else ""
+
+    def _reached(self) -> str:
+        """Whether replicates alone know all that was asked for."""
+        errors = [pilot.vouched for pilot in self.pilots]
+        return "target" if max(errors) <= self.goals.target_error else "stuck"
 
     def _shallow(self) -> Arm | None:
         """The edge whose draws make a posterior that has fewer effective ones than were asked for."""
@@ -409,13 +417,24 @@ class Run:
     # -- what is known --------------------------------------------------------------------------------------------
 
     @property
+    def chained(self) -> list[Pilot]:
+        """The models whose evidence comes from chains; those whose replicates know it, and whose reference is poor, need none."""
+        return [pilot for pilot in self.pilots if not pilot.is_known]
+
+    @property
     def is_weighed(self) -> bool:
         """Whether every edge of the tree has been sampled: before that, only the looks have something to say."""
-        return bool(self.arms) and all(arm.report is not None for arm in self.arms if arm.is_used)
+        is_explored = len(self.pilots) == len(self.models)
+        return is_explored and all(arm.report is not None for arm in self.arms if arm.is_used) and self.is_joined
+
+    @property
+    def is_joined(self) -> bool:
+        """Whether there are edges for all models that need one."""
+        return bool(self.arms) or not self.chained
 
     def paths(self) -> np.ndarray:
         """(K, edges): +1 where ln Z_k contains an edge as ln Z_first - ln Z_second, -1 where reversed."""
-        root = len(self.pilots)
+        root = len(self.chained)
         used = [arm for arm in self.arms if arm.is_used]
         found = paths([(arm.first, root if arm.second is None else arm.second) for arm in used], root)
         table = np.zeros((root, len(self.arms)))
@@ -425,11 +444,11 @@ class Run:
     def matters(self, arm: Arm) -> bool:
         """Whether some Bayes factor rests on this edge (a lone model's evidence rests on its only one)."""
         table = self.paths()[:, self.arms.index(arm)]
-        return len(self.pilots) == 1 or bool(np.any(table != table[0]))
+        return len(self.chained) == 1 or bool(np.any(table != table[0]))
 
     def is_concave(self, arm: Arm) -> bool:
         """Whether ln J of every model on this edge seems concave."""
-        return all(self.pilots[k].is_concave for k in (arm.first, arm.second) if k is not None)
+        return all(self.chained[k].is_concave for k in (arm.first, arm.second) if k is not None)
 
     def _sign(self, a: int, b: int | None) -> np.ndarray:
         """How ln Z_a - ln Z_b is made of edges; `b` None is the reference."""
@@ -448,27 +467,31 @@ class Run:
 
     def _worst_pair(self) -> tuple[int, int | None]:
         """The best model and the one whose Bayes factor with it is least certain (a lone model: the reference)."""
-        if len(self.pilots) == 1:
+        if len(self.chained) == 1:
             return 0, None
         values = self.paths() @ np.array([arm.report.value for arm in self.arms])
         best = int(np.argmax(np.where(np.isfinite(values), values, -np.inf)))
-        others = [k for k in range(len(self.pilots)) if k != best]
+        others = [k for k in range(len(self.chained)) if k != best]
         return best, max(others, key=lambda k: self._difference(best, k).error)
 
     def evidences(self) -> Evidences:
         """ln Z of every model, in the user's order, with the covariance that shared edges give them."""
         if not self.is_weighed:
             return self._rough()
-        order = [next(i for i, p in enumerate(self.pilots) if p.name == name) for name in self.models]
-        table = self.paths()[order]
+        places = {p.name: i for i, p in enumerate(self.chained)}
         used = [self._answer(arm) if arm.is_used else Estimate(0.0, 0.0) for arm in self.arms]
-        values = np.array([r.value for r in used])
         # An infinite error (a limit) is written as one beyond all use: it must cancel in pairs that do not rest on it.
         variances = np.array([min(r.error, UNKNOWN) ** 2 for r in used])
-        sampled = (table * variances) @ table.T
-        floor = covariance([self.pilots[i].roughness for i in order])
-        floor += np.diag([self.pilots[i].doubt ** 2 for i in order])
-        return Evidences(tuple(self.models), table @ np.nan_to_num(values), sampled + floor, True)
+        table, by_name = self.paths(), {p.name: p for p in self.pilots}
+        rows = [table[places[name]] if name in places else np.zeros(len(self.arms)) for name in self.models]
+        values = np.array([row @ np.nan_to_num([r.value for r in used]) for row in rows])
+        sampled = (np.array(rows) * variances) @ np.array(rows).T
+        for i, name in enumerate(self.models):
+            if name not in places:
+                values[i], sampled[i, i] = by_name[name].log_evidence, by_name[name].vouched ** 2
+        order = [by_name[name] for name in self.models]
+        floor = covariance([pilot.roughness for pilot in order]) + np.diag([pilot.doubt**2 for pilot in order])
+        return Evidences(tuple(self.models), values, sampled + floor, True)
 
     def is_vouched(self, arm: Arm) -> bool:
         """Whether chains to the reference are in trouble, but sealed replicates, which agree among themselves, agree with them too
@@ -478,7 +501,7 @@ class Run:
             return False
         if not any(level == "fail" or reason.code == "heavy_tail" for level, reason in findings(arm.report)):
             return False
-        pilot = self.pilots[arm.first]
+        pilot = self.chained[arm.first]
         if not (pilot.is_agreed and np.isfinite(pilot.vouched)):
             return False
         off = abs(arm.report.value - pilot.log_evidence)
@@ -488,7 +511,7 @@ class Run:
         """ln Z of an edge's first end less that of its second; where the chains are in trouble, what all points of the replicates
         give, with half of the difference in its error.
         """
-        report, pilot = arm.report, self.pilots[arm.first]
+        report, pilot = arm.report, self.chained[arm.first]
         if not self.is_vouched(arm):
             return Estimate(report.value, report.error)
         apart = report.value - pilot.log_evidence if np.isfinite(report.error) else 0.0

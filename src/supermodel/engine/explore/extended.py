@@ -15,38 +15,79 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from supermodel.embedding.reference import stretches
-from supermodel.engine.explore.cloud import log_sum
+from supermodel.engine.explore.cloud import Cloud, Warped, flattened, log_sum
+from supermodel.engine.explore.hills import Sample, fit, lottery
 from supermodel.engine.explore.pilot import Pilot
-from supermodel.engine.policy import BLIND, MOST_ORDERS
+from supermodel.engine.policy import BLIND, DOF, FITTED, MOST_HILLS, MOST_ORDERS, PER_NUMBER, WIDER
+from supermodel.engine.whiten import by_moments
 from supermodel.models.joint import Joint
 from supermodel.models.symmetry import Exchange, Symmetry, exchanged
 
 
 class Extended(NamedTuple):
-    """Draws of the smaller model's reference with prior draws of the rest, in any order of the components; a part is the prior."""
+    """Draws of the smaller model's reference with draws of the rest, in any order of the components; a part is the prior."""
 
     joint: Joint
     smaller: Pilot
     exchanges: tuple[Exchange, ...]  # components that have no order, and
     orders: np.ndarray  # all orders of them, (m, k)
+    new: Warped | None = None  # a fit to the rest, in place of most of its prior
 
     def draw(self, rng: np.random.Generator, n: int) -> np.ndarray:
         x = self.joint.opened.space.sample_prior(rng, n)
         known = rng.random(n) >= BLIND
         x[known] = with_smaller(self.smaller, self.joint, x[known], drawn(self.smaller, rng, int(known.sum())))
+        if self.new is not None:
+            known &= rng.random(n) >= BLIND
+            rows = np.flatnonzero(known)
+            x[np.ix_(rows, self.columns)] = self.new.draw(rng, len(rows))
         if self.joint.opened is not self.joint:
             return self.joint.space.in_order(x)
         for exchange in self.exchanges:
-            x = exchanged(self.joint.space, x, exchange.blocks, self.orders[rng.integers(len(self.orders), size=n)])
+            x = exchanged(self.joint.space, x, exchange, self.orders[rng.integers(len(self.orders), size=n)])
         return x
 
     def log_density(self, x: np.ndarray) -> np.ndarray:
-        opened, images = self.joint.opened.space, x
+        images = self._images(x)
+        ratio = self._ratio(images)
+        if self.new is not None:
+            fit = self.new.log_density(images[:, self.columns]) - self._log_prior_of_new(images)
+            ratio = ratio + np.logaddexp(np.log(BLIND), np.log1p(-BLIND) + fit)
+        mean = log_sum(ratio.reshape(-1, len(x)).T) - np.log(max(len(self.orders), 1))
+        return self.joint.space.log_prior_at(x) + np.logaddexp(np.log(BLIND), np.log1p(-BLIND) + mean)
+
+    def fitted(self, cloud: Cloud, rng: np.random.Generator) -> Extended:
+        """The same, with the rest fitted to the weighted points of a cloud, each as the new component of one of its orders."""
+        columns = self.columns
+        log_w = flattened(cloud.log_weights(), PER_NUMBER * (len(columns) + 1))
+        rows, w = lottery(np.exp(log_w - log_w.max()), FITTED, rng)
+        images = self._images(cloud.x[rows])
+        ratio = self._ratio(images).reshape(-1, len(rows))
+        share = np.cumsum(np.exp(ratio - log_sum(ratio.T)), axis=0)
+        of = np.minimum((rng.random(len(rows)) > share).sum(axis=0), len(ratio) - 1)
+        x = images.reshape(-1, len(rows), images.shape[1])[of, np.arange(len(rows))][:, columns]
+        left = cloud.log_joint[rows] - ratio[of, np.arange(len(rows))]
+        warp = by_moments(x, w)
+        hills = fit(Sample(warp.inverse(x), w / w.sum(), left), rng, MOST_HILLS, DOF)
+        return self._replace(new=Warped(warp, hills.widened(WIDER)))
+
+    @property
+    def columns(self) -> np.ndarray:
+        """Coordinates of what is new."""
+        space, known = self.joint.opened.space, set(self.smaller.joint.space.names)
+        return np.concatenate([np.arange(d)[space.slices[n]] for n in space.names for d in [space.dimension] if n not in known])
+
+    def _log_prior_of_new(self, x: np.ndarray) -> np.ndarray:
+        space, known = self.joint.opened.space, set(self.smaller.joint.space.names)
+        parts = [space.priors[n].log_density_at(x[:, space.slices[n]]) for n in space.names if n not in known]
+        return np.sum(parts, axis=0)
+
+    def _images(self, x: np.ndarray) -> np.ndarray:
+        """Points with their components in every order, one order after the other: (m n, d)."""
         for exchange in self.exchanges:
             order = np.repeat(self.orders, len(x), axis=0)
-            images = exchanged(opened, np.tile(x, (len(self.orders), 1)), exchange.blocks, order)
-        ratio = log_sum(self._ratio(images).reshape(-1, len(x)).T) - np.log(len(images) // max(len(x), 1) or 1)
-        return self.joint.space.log_prior_at(x) + np.logaddexp(np.log(BLIND), np.log1p(-BLIND) + ratio)
+            x = exchanged(self.joint.opened.space, np.tile(x, (len(self.orders), 1)), exchange, order)
+        return x
 
     def _ratio(self, x: np.ndarray) -> np.ndarray:
         r"""$\ln r(\theta) - \ln\pi(\theta)$ of the smaller model's part of points."""

@@ -23,6 +23,7 @@ from supermodel.engine.explore.climb import Climber, Mode, distinct, find_modes,
 from supermodel.engine.explore.cloud import Cloud, Prior, Warped, effective_size, scale_of
 from supermodel.engine.explore.extended import drawn, extended, with_smaller
 from supermodel.engine.explore.fold import ASKED, checked_symmetries, folded, refuted
+from supermodel.engine.explore.hills import lottery
 from supermodel.engine.explore.paths import by_level, is_floor, off_the_floor, polish
 from supermodel.engine.explore.pilot import Fit, Look, Pilot, fitted_reference
 from supermodel.engine.explore.plain import is_exact, is_smooth, look_far, through_all
@@ -38,12 +39,15 @@ from supermodel.engine.policy import (
     CALM,
     DOF,
     ENOUGH,
+    FITTED,
     FLOOR,
     GROWN_DRAWS,
     GROWN_FIRST,
+    GROWN_FITS,
     MISSED,
     MISSED_MASS,
     MOST_MODES,
+    POOR,
     RACE_SHARE,
     RACE_STEPS,
     REPLICATED,
@@ -245,10 +249,11 @@ class Explorer:
         hills = hills_of(modes, DOF).hills if modes else None
         if hills is not None:
             cloud.grow(Warped(identity(self.joint.dimension), hills), BATCH * min(len(hills.log_weights), 16), rng)
-        if grows and not k:
-            self.joint.defence = extended(self.joint, self.smaller, self.symmetries or ())
-        if self.joint.defence is not None:
-            cloud.grow(self.joint.defence, GROWN_DRAWS * n, rng)
+        proposal = extended(self.joint, self.smaller, self.symmetries or ()) if grows else None
+        if proposal is not None:
+            cloud.grow(proposal, GROWN_DRAWS * n, rng)
+            for _ in range(GROWN_FITS):
+                cloud.grow(proposal.fitted(cloud, rng), n, rng)
         else:
             by_level(cloud, rng, level)
         polish(cloud, rng, level, start=hills, least=int(len(modes) > 1))
@@ -484,10 +489,20 @@ class Explorer:
         w = np.exp(cloud.log_weights() - cloud.log_weights().max())
         return self.rng(6).choice(len(cloud), BATCH, p=w / w.sum())
 
+    def _draws(self, cloud: Cloud, left: float) -> tuple[np.ndarray, np.ndarray | None]:
+        """Rows of the posterior: some draws, or, where replicates answer for it, as many weighted ones as it takes."""
+        if self.smaller is None or len(self.sealed) < 2 or left < POOR:
+            return self._rows(cloud), None
+        rows, w = lottery(np.exp(cloud.log_weights() - cloud.log_weights().max()), FITTED, self.rng(6))
+        return rows, np.log(w / w.sum())
+
     def _pilot(self, cloud: Cloud) -> Pilot:
         n = self.effort.level if self.sealed else max(self.effort.second, BATCH)
         with contextlib.suppress(Enough):  # a limited budget: what is there has to do
             polish(cloud, self.rng(14), n, rounds=4 + 2 * bool(self.sealed), start=self._hills())
+        if self.smaller is not None:
+            proposal = extended(self.joint, self.smaller, self.symmetries or ())
+            self.joint.defence = None if proposal is None else proposal.fitted(cloud, self.rng(16))
         log_w = cloud.log_weights()
         weight = np.exp(log_w - log_w.max())
         log_joint = cloud.log_joint
@@ -499,12 +514,13 @@ class Explorer:
         fit: Fit = fitted_reference(
             self.joint, cloud.x, weight, log_joint, self.rng(7), warps, known, self.bent, self._hills()
         )
-        rows, agreed, capture = self._rows(cloud), len(self.looks) < 2 or self._is_settled(cloud), self._capture(cloud)
+        rows, log_weights = self._draws(cloud, fit.spread)
+        agreed, capture = len(self.looks) < 2 or self._is_settled(cloud), self._capture(cloud)
         doubt = 0.0 if agreed else float(np.hypot(np.sqrt(capture.missed) * MISSED_MASS, capture.scatter))
         return Pilot(
             self.joint, fit.warp, fit.reference, cloud.x[rows], log_joint[rows], fit.spread, self.looks,
             agreed, is_concave=self.is_concave, capture=capture, doubt=doubt, log_evidence=known,
-            vouched=self._vouched(capture), symmetries=self.symmetries or (),
+            vouched=self._vouched(capture), symmetries=self.symmetries or (), log_weights=log_weights,
         )  # fmt: skip
 
 

@@ -66,7 +66,13 @@ class Pilot:
     vouched: float = np.inf  # nats to which its replicates know ln Z by themselves; infinite where there are not two
     doubt: float = 0.0  # nats: the part of its error that replicates which do not agree leave
     symmetries: tuple[Symmetry, ...] = ()  # that were found, and how they are used
+    log_weights: np.ndarray | None = None  # of the points, where they are many and answer for the posterior
     roughness: Roughness = Roughness()  # below which no error of its evidence can be believed
+
+    @property
+    def is_known(self) -> bool:
+        """Whether its replicates answer: they know ln Z, and no chain would do better on the way to such a reference."""
+        return self.log_weights is not None
 
     @property
     def name(self) -> str:
