@@ -36,6 +36,9 @@ _HOMES = {
     "exact": "supermodel.exact",
     "compare": "supermodel.comparing",
     "evidence": "supermodel.comparing",
+    "count": "supermodel.counting.count",
+    "Component": "supermodel.counting.component",
+    "Count": "supermodel.counting.result",
     "compare_many": "supermodel.survey.many",
     "ManyResult": "supermodel.survey.result",
     "regression": "supermodel.regressions.regress",
@@ -58,6 +61,9 @@ if TYPE_CHECKING:
     from supermodel import exact as exact
     from supermodel.comparing import compare as compare
     from supermodel.comparing import evidence as evidence
+    from supermodel.counting.component import Component as Component
+    from supermodel.counting.count import count as count
+    from supermodel.counting.result import Count as Count
     from supermodel.embedding import coordinate as coordinate
     from supermodel.embedding.supermodel import Supermodel as Supermodel
     from supermodel.errors import SupermodelError as SupermodelError

@@ -94,16 +94,23 @@ def compare(
 
 
 def compare_growing(
-    models: Mapping[str, Model], data: Any, until: Callable[[Mapping[str, float]], bool], **given: Any
+    models: Mapping[str, Model],
+    data: Any,
+    until: Callable[[Mapping[str, float]], bool],
+    told: Mapping[str, Any],
+    **given: Any,
 ) -> Comparison:
     """`compare` of models that grow: the smallest is explored first, and the larger ones are left out where `until` says so.
 
-    `until({name: rough ln Z})` is asked after each exploration. Those left out stand in `.settings["left_out"]`.
+    `until({name: rough ln Z})` is asked after each exploration. Those left out stand in `.settings["left_out"]`, and so does
+    what is `told`.
     """
-    return _compared(models, data, {option.name: option.default for option in OPTIONS} | given, until)
+    return _compared(models, data, {option.name: option.default for option in OPTIONS} | given, until, told)
 
 
-def _compared(models: Mapping[str, Model], data: Any, given: Mapping[str, Any], until: Any = None) -> Comparison:
+def _compared(
+    models: Mapping[str, Model], data: Any, given: Mapping[str, Any], until: Any = None, told: Mapping[str, Any] | None = None
+) -> Comparison:
     """The result for options by name; each is checked here."""
     check_models(models)
     models = {name: model.with_on_error(checked("on_error", given["on_error"])) for name, model in models.items()}
@@ -118,7 +125,7 @@ def _compared(models: Mapping[str, Model], data: Any, given: Mapping[str, Any], 
             if method == "auto"
             else Recipe(models, data, seed, shared, pool, goals, method)
         )
-        return _run(run, given["prior_odds"], given["checkpoint"], given["progress"], told=dropped)
+        return _run(run, given["prior_odds"], given["checkpoint"], given["progress"], told=dropped | dict(told or {}))
 
 
 def evidence(
@@ -151,7 +158,7 @@ def _goals(**given: Any) -> Goals:
     return Goals(**{name: checked(name, value) for name, value in given.items()})
 
 
-def _run(run: Any, prior_odds, checkpoint, progress, kind=Comparison, told: Mapping[str, int] | None = None):
+def _run(run: Any, prior_odds, checkpoint, progress, kind=Comparison, told: Mapping[str, Any] | None = None):
     odds = checked_odds(checked("prior_odds", prior_odds) or dict.fromkeys(run.models, 1.0), tuple(run.models))
     checkpoint = checked("checkpoint", checkpoint)
     began = time.monotonic()
@@ -207,7 +214,7 @@ def finish(
     prior_odds: Mapping[str, float],
     seconds: float,
     kind: Any = Comparison,
-    told: Mapping[str, int] | None = None,
+    told: Mapping[str, Any] | None = None,
 ) -> Any:
     """The result of a run, at whatever point it stands; `told` goes with its settings."""
     found = _of_recipe(run) if isinstance(run, Recipe) else _of_engine(run)

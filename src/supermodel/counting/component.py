@@ -12,31 +12,49 @@ from typing import Any
 
 import numpy as np
 
-from supermodel.errors import ModelError
+from supermodel.errors import DataError, ModelError, suggestion
 from supermodel.models.model import Model
 
 
 @dataclass(frozen=True, eq=False)
 class Component:
-    """The priors of one component's parameters, and what it predicts: `predict(p, x)`, its columns by name as for a `Model`."""
+    """One planet, line, sinusoid or source: the priors of its parameters, and what it predicts.
+
+    `predict(p, x)` takes its columns by name, as that of a `Model`; it is left out where `count` is given a `log_likelihood`.
+    `name` is what one of them is called, as "planet". `period`: the parameter that is its period, or a function of a dict of
+    its parameters that gives it; pictures are folded by it.
+    """
 
     priors: Mapping[str, Any]
     predict: Callable[..., Any] | None = None
+    name: str = "component"
+    period: str | Callable[[Mapping[str, Any]], Any] | None = None
     labels: Mapping[str, str] = field(default_factory=dict)
     units: Mapping[str, str] = field(default_factory=dict)
+    alone: Model = field(init=False, repr=False)  # it as a model, which checks its priors and knows which columns it reads
 
     def __post_init__(self):
-        self.alone  # noqa: B018: what is wrong is told here
-
-    @property
-    def alone(self) -> Model:
-        """The component as a model, which checks its priors and knows which columns it reads."""
-        given = {"predict": self.predict} if self.predict is not None else {"log_likelihood": _nothing}
-        return Model(self.priors, **given, labels=self.labels, units=self.units)
+        given: dict[str, Any] = {"log_likelihood": _nothing} if self.predict is None else {"predict": self.predict}
+        alone = Model(self.priors, **given, labels=self.labels, units=self.units)
+        object.__setattr__(self, "alone", alone)
+        if not isinstance(self.name, str) or not self.name.strip():
+            raise ModelError(f'`name` says what one component is called, as "planet"; got {self.name!r}.')
+        if isinstance(self.period, str) and self.period not in self.priors:
+            raise ModelError(
+                f"`period` names {self.period!r}, which is no parameter of the {self.name}; its parameters are "
+                f"{', '.join(self.priors) or 'none'}. {suggestion(self.period, self.priors)}"
+            )
+        if not (self.period is None or isinstance(self.period, str) or callable(self.period)):
+            raise ModelError(f"`period` is the name of a parameter, or a function of a dict of them; got {self.period!r}.")
 
 
 def _nothing(p: Any, data: Any = None) -> float:
     return 0.0
+
+
+def title(component: Component, k: int) -> str:
+    """What the model of k components is called: `no planet`, `1 planet`, `2 planets`."""
+    return f"no {component.name}" if k == 0 else f"{k} {component.name}" + "s" * (k > 1)
 
 
 def numbered(name: str, i: int) -> str:
@@ -55,6 +73,7 @@ class Combined:
     def __init__(self, component: Component, k: int, background: Component | None, combine: Callable[..., Any] | None):
         self.names, self.k, self.combine = tuple(component.priors), k, combine
         self.part, self.rest = component.alone, background.alone if background is not None else None
+        self.called = component.name
 
     def __call__(self, p: Mapping[str, Any], data: Any) -> Any:
         return self.of(self.behind(p, data), self.parts(p, data))
@@ -63,18 +82,35 @@ class Combined:
         """What the background predicts; 0 without one."""
         if self.rest is None or self.rest.predict is None:
             return 0.0
-        return self.rest.prediction({name: p[name] for name in self.rest.space.names}, data)
+        found = self.rest.prediction({name: p[name] for name in self.rest.space.names}, data)
+        if self.combine is None:
+            _check_shape("background", found, data)
+        return found
 
     def parts(self, p: Mapping[str, Any], data: Any) -> list[Any]:
         """What each component predicts."""
-        return [
+        found = [
             self.part.prediction({name: p[numbered(name, i)] for name in self.names}, data)
             for i in range(1, self.k + 1)
         ]
+        if self.combine is None:
+            for part in found:
+                _check_shape(self.called, part, data)
+        return found
 
     def of(self, background: Any, parts: Sequence[Any]) -> Any:
         """The parts as one."""
         return sum(parts, background) if self.combine is None else self.combine(background, list(parts))
+
+
+def _check_shape(name: str, prediction: Any, data: Any) -> None:
+    """Refuse what cannot be added to the rest, one number per datum."""
+    y = data.get("y") if isinstance(data, Mapping) else None
+    if y is not None and np.shape(prediction) not in ((), np.shape(y)):
+        raise DataError(
+            f'the prediction of the {name} has the shape {np.shape(prediction)}, but data["y"] has {np.shape(y)}: the '
+            "components could not be added. Return one prediction per datum (or one number for all)."
+        )
 
 
 class Stacked:
@@ -113,8 +149,11 @@ def model_of(
     own = {} if background is None else dict(background.priors)
     named = blocks(component, k)
     priors = own | {name: component.priors[of] for block in named for name, of in zip(block, component.priors, strict=True)}
-    labels, units = (_told(component, background, named, what) for what in ("labels", "units"))
-    given: dict[str, Any] = {"labels": labels, "units": units, "exchangeable": _exchangeable(named, combine, log_likelihood)}
+    given: dict[str, Any] = {
+        "labels": _of_all(component, background, named, "labels", _with_number),
+        "units": _of_all(component, background, named, "units", lambda unit, i: unit),
+        "exchangeable": _exchangeable(named, combine, log_likelihood),
+    }
     if log_likelihood is not None:
         return Model(priors, Stacked(component, k, background, log_likelihood), vectorized=vectorized, **given)
     return Model(priors, predict=Combined(component, k, background, combine), noise=noise, **given)
@@ -125,17 +164,18 @@ def _exchangeable(named: list[tuple[str, ...]], combine: Any, log_likelihood: An
     return named if len(named) > 1 and named[0] and combine is None and log_likelihood is None else None
 
 
-def _told(component: Component, background: Component | None, named: Iterable[tuple[str, ...]], what: str) -> dict[str, str]:
-    own = {} if background is None else dict(getattr(background, what))
-    each = getattr(component, what)
-    return own | {
-        name: _with_number(each[of], i)
-        for i, block in enumerate(named, start=1)
-        for name, of in zip(block, component.priors, strict=True)
-        if of in each
-    } if what == "labels" else own | {
-        name: each[of] for block in named for name, of in zip(block, component.priors, strict=True) if of in each
-    }  # fmt: skip
+def _of_all(
+    component: Component,
+    background: Component | None,
+    named: Iterable[tuple[str, ...]],
+    what: str,
+    of: Callable[[str, int], str],
+) -> dict[str, str]:
+    """The texts of the background and of each of the components."""
+    each, texts = getattr(component, what), {} if background is None else dict(getattr(background, what))
+    for i, block in enumerate(named, start=1):
+        texts |= {name: of(each[p], i) for name, p in zip(block, component.priors, strict=True) if p in each}
+    return texts
 
 
 def _with_number(label: str, i: int) -> str:

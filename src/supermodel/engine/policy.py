@@ -119,6 +119,9 @@ GROWN_FITS = 3  # times that the new component is fitted, and drawn from as ofte
 GROWN_DRAWS = 4  # times the prior draws of a replicate, of that proposal: what needs no further component is found by it
 GROWN_FIRST = 256  # prior draws of a replicate that extends a smaller model: a scale, and a defence
 STARTS_PER_TURN = 4  # climbs of a race for each step of the prior's width in which ln L turns no more: its basins
+# Of `count`: the probability of more components below which no more are tried, as no number in a text would change by it; and
+# how often in a row ln Z must have fallen, for a box needs two change points, of which the first alone may be worth nothing.
+COUNT_STOP, COUNT_FALLS = 0.01, 2
 CUTS, CUTS_NOTHING = 48, 0.01  # places where a circle may be cut; part of the modes' mass near its own ends that is left there
 DOF = 5.0  # of Student hills: tails heavier than most posteriors', yet 90% as efficient as Gaussian ones for these
 

@@ -64,7 +64,8 @@ class Gaussian:
 
     `covariance` is an n × n array, the name of such a column, or a function of columns and parameters that returns one (a
     kernel); `cholesky` is its lower factor in its place. With a covariance `sigma` is added to it where it is given:
-    $C + \mathrm{diag}(\sigma^2)$, e.g. `Gaussian("scatter", covariance=C)`.
+    $C + \mathrm{diag}(\sigma^2)$, e.g. `Gaussian("scatter", covariance=C)`. A second name that is no matrix is a second error
+    of each datum, as in `Gaussian("jitter", "error")`: $\sigma_i^2 = j^2 + e_i^2$.
     """
 
     sigma: Any = None
@@ -87,10 +88,24 @@ class Gaussian:
         """Whether the data hang together, so that none can be looked at without the others."""
         return self.covariance is not None or self.cholesky is not None
 
+    def _independent(self, known: Mapping[str, Any]) -> Any:
+        """The error of each datum where they do not hang together; else None."""
+        if not self.is_correlated:
+            return quantity(self.sigma, "sigma", known)
+        if not isinstance(self.covariance, str) or self.sigma is None:
+            return None
+        second = quantity(self.covariance, "covariance", known)
+        if np.ndim(second) > 1:
+            return None
+        import jax.numpy as jnp
+
+        return jnp.hypot(jnp.asarray(quantity(self.sigma, "sigma", known)), jnp.asarray(second))
+
     def scale(self, data: Mapping[str, Any]) -> Any:
         """The error of each datum by itself."""
-        if not self.is_correlated:
-            return quantity(self.sigma, "sigma", data)
+        alone = self._independent(data)
+        if alone is not None:
+            return alone
         lower = np.asarray(self.lower(data))
         return np.sqrt((lower**2).sum(axis=1))
 
@@ -98,6 +113,8 @@ class Gaussian:
         """L of C = L L^T: an array of numbers where it is known once for all."""
         import jax.numpy as jnp
 
+        if (alone := self._independent(known)) is not None:
+            return jnp.diag(jnp.broadcast_to(jnp.asarray(alone), np.shape(known["y"])))
         lower = vars(self).get("_lower")
         if lower is None and self.cholesky is not None:
             lower = quantity(self.cholesky, "cholesky", known)
@@ -121,9 +138,10 @@ class Gaussian:
         """ln p of each datum; with a covariance given those before it."""
         import jax.numpy as jnp
 
-        if self.is_correlated:
+        alone = self._independent(data)
+        if alone is None:
             return chain_rule(self.lower(data), data["y"] - prediction)
-        sigma = jnp.asarray(self.scale(data))
+        sigma = jnp.asarray(alone)
         return -0.5 * ((data["y"] - prediction) / sigma) ** 2 - jnp.log(sigma) - 0.5 * math.log(2 * math.pi)
 
     def left_out(self, prediction: Any, data: Mapping[str, Any], blocks: Sequence[np.ndarray] | None) -> Any:

@@ -1,0 +1,196 @@
+r"""$Z_0 \ldots Z_K$ of sums of like components by sequential importance sampling over a dictionary of components.
+
+The dictionary holds components $\theta_j$ with weights $u_j$, so that $\int \pi(\theta) f(\theta) d\theta \approx \sum_j u_j f_j$.
+A walk adds one component after another, $q(j | S) = u_j m_j L(S + j)^\tau / N(S)$; m is a tilt to where components were found
+before. A set can be reached in every order, and its weight takes all of them:
+$Z_k = \langle k! \prod u L(S) / Q(S) \rangle$, $Q(S) = \sum_{j \in S} Q(S - j) q(j | S - j)$, averaged over the ways $(\tau, m)$. So nothing is lost where a walk finds the weaker component first.
+"""
+
+from __future__ import annotations
+
+from math import lgamma
+from typing import Any, Protocol
+
+import numpy as np
+from scipy.special import logsumexp
+
+from benchmarks.sky.truths import LOG_2PI
+
+TEMPERS = ((1.0, 0.4), (0.5, 0.15), (0.2, 0.1))  # (tau, its share of the walks)
+TILTED = ((1.0, 0.15), (0.4, 0.2))
+
+
+class Scorer(Protocol):
+    """What a walk asks of a likelihood."""
+
+    def begin(self) -> float: ...  # ln L without components
+
+    def add(self, j: int) -> None: ...  # component j of the dictionary joins
+
+    def scores(self, members: list[int]) -> np.ndarray: ...  # ln L of these that joined (by their places) and each other one
+
+
+class Linear:
+    r"""ln L with all linear parameters integrated: $y \sim N(0, s^2 + X S^2 X^T)$, two columns of X per component."""
+
+    def __init__(self, y, sd, base, base_sd, design, spread):
+        n = len(y)
+        self.y, self.base = y / sd, base * base_sd / sd[:, None]
+        self.columns = design * spread / sd[:, None]  # (dictionary, n, 2)
+        self.flat = np.ascontiguousarray(self.columns.transpose(1, 2, 0).reshape(n, -1))  # all first columns, all second
+        a, b = np.split(self.flat, 2, axis=1)
+        self.own = np.stack([1 + np.sum(a * a, 0), np.sum(a * b, 0), 1 + np.sum(b * b, 0)])
+        self.image = self.y @ self.flat
+        self.rows0 = self.base.T @ self.flat
+        self.alone = -0.5 * self.y @ self.y - np.sum(np.log(sd)) - 0.5 * n * LOG_2PI
+
+    def begin(self) -> float:
+        self.parts, self.rows = [self.base], [self.rows0]
+        return self._given([])[2]
+
+    def add(self, j: int) -> None:
+        self.parts.append(self.columns[j])
+        self.rows.append(self.columns[j].T @ self.flat)
+
+    def _given(self, members):
+        x = np.concatenate([self.parts[0], *(self.parts[i + 1] for i in members)], axis=1)
+        factor = np.linalg.inv(np.linalg.cholesky(np.eye(x.shape[1]) + x.T @ x))
+        b = factor @ (x.T @ self.y)
+        return factor, b, self.alone + 0.5 * b @ b + np.sum(np.log(np.diag(factor)))
+
+    def scores(self, members: list[int]) -> np.ndarray:
+        factor, b, value = self._given(members)
+        g = factor @ np.concatenate([self.rows[0], *(self.rows[i + 1] for i in members)])
+        (a1, a2), (b1, b2) = np.split(g, 2, axis=1), np.split(self.image - b @ g, 2)
+        k11 = self.own[0] - np.einsum("ij,ij->j", a1, a1)
+        k12 = self.own[1] - np.einsum("ij,ij->j", a1, a2)
+        k22 = self.own[2] - np.einsum("ij,ij->j", a2, a2)
+        det = k11 * k22 - k12**2
+        return value + 0.5 * (k22 * b1**2 - 2 * k12 * b1 * b2 + k11 * b2**2) / det - 0.5 * np.log(det)
+
+
+class Counts:
+    r"""ln L of Poisson counts about a background and lines, each of which is felt in the bins near it only."""
+
+    def __init__(self, y, lines, first):
+        """`lines` are the rates (dictionary, bins near) from the bin `first` on."""
+        self.y, self.lines, self.first, width = y, lines, first, lines.shape[1]
+        self.near = first[:, None] + np.arange(width)
+        self.total, self.y_near = lines.sum(axis=1), y[self.near]
+        self.rest = -np.sum([lgamma(c + 1) for c in y])
+
+    def begin(self, background=None) -> float:
+        self.background, self.added = self.background if background is None else background, []
+        return self._value(self.background)
+
+    def add(self, j: int) -> None:
+        line = np.zeros(len(self.y))
+        line[self.near[j]] = self.lines[j]
+        self.added.append(line)
+
+    def _value(self, rate):
+        return self.y @ np.log(rate) - rate.sum() + self.rest
+
+    def scores(self, members: list[int]) -> np.ndarray:
+        rate = sum((self.added[i] for i in members), self.background)
+        gain = np.einsum("ij,ij->i", self.y_near, np.log1p(self.lines / rate[self.near]))
+        return self._value(rate) + gain - self.total
+
+
+class Proposals:
+    """Ways to draw the next component: tempers, alone and with a tilt (ln of a factor per entry of the dictionary) each."""
+
+    def __init__(self, log_u, tilts=()):
+        kinds = [(tau, share, log_u) for tau, share in TEMPERS]
+        kinds += [(tau, share / len(tilts), log_u + tilt) for tilt in tilts for tau, share in TILTED]
+        taus, shares, fields = zip(*kinds, strict=True)
+        self.log_u, self.taus, self.shares = log_u, np.array(taus), np.array(shares) / sum(shares)
+        self.fields = np.array(fields)
+
+
+def walk(scorer: Scorer, by: Proposals, rng, most: int, mine: int | None = None) -> tuple[np.ndarray, np.ndarray]:
+    """The components of one walk, and ln of the weights by which the first 0, 1, ... most of them estimate Z."""
+    taus = by.taus
+    mine = int(rng.choice(len(taus), p=by.shares)) if mine is None else mine
+    value = {0: scorer.begin()}  # ln L of each set, a number whose bits are its members
+    reached = {0: np.zeros(len(taus))}  # ln Q of each set, by each way
+    norms: dict[int, np.ndarray] = {}
+    scores: dict[int, np.ndarray] = {}
+    found: list[int] = []
+    prior = 0.0
+
+    def ask(mask: int) -> None:
+        scores[mask] = scorer.scores([i for i in range(most) if mask >> i & 1])
+        parts = taus[:, None] * scores[mask] + by.fields
+        top = parts.max(axis=1)
+        np.exp(parts - top[:, None], out=parts)
+        norms[mask] = np.log(parts.sum(axis=1)) + top
+        if len(found) < most and mask == 2 ** len(found) - 1:
+            total = np.cumsum(parts[mine])
+            found.append(int(np.searchsorted(total, rng.random() * total[-1])))
+            scorer.add(found[-1])
+
+    logs = []
+    for mask in range(2**most):
+        if mask:
+            ones = [i for i in range(most) if mask >> i & 1]
+            value[mask] = scores[mask ^ (1 << ones[-1])][found[ones[-1]]]
+            ways = [reached[mask ^ (1 << i)] - norms[mask ^ (1 << i)] + by.fields[:, found[i]] for i in ones]
+            reached[mask] = taus * value[mask] + logsumexp(ways, axis=0)
+        if mask & (mask + 1) == 0:  # the first k of them
+            k = mask.bit_length()
+            prior += by.log_u[found[k - 1]] if k else 0.0
+            logs.append(lgamma(k + 1) + prior + value[mask] - logsumexp(reached[mask] + np.log(by.shares)))
+        if mask < 2**most - 1:
+            ask(mask)
+    return np.array(found), np.array(logs)
+
+
+def walks(scorer: Scorer, by: Proposals, rng, most: int, count: int) -> tuple[np.ndarray, np.ndarray]:
+    """Sets (count, most) and ln weights (count, most + 1)."""
+    found = [walk(scorer, by, rng, most) for _ in range(count)]
+    return np.array([s for s, _ in found]), np.array([w for _, w in found])
+
+
+def tilts(places, at, logs, width: float) -> list[np.ndarray]:
+    """For each number from 2 the ln of a factor where its components were found: `at` are their places, `logs` the weights."""
+    made = []
+    for k in range(2, logs.shape[1]):
+        w = np.exp(logs[:, k] - logs[:, k].max())
+        w /= w.sum()
+        bins, which = np.unique(np.round(at[:, :k] / (width / 2)), return_inverse=True)
+        heights = np.bincount(which.ravel(), np.repeat(w, k))
+        near = np.exp(-0.5 * ((places[:, None] - bins * width / 2) / width) ** 2)
+        made.append(np.log(0.01 + near @ heights))
+    return made
+
+
+def pooled(logs: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """ln of the mean of each column of ln weights, and its relative error."""
+    top = logs.max(axis=0)
+    w = np.exp(logs - top)
+    return np.log(w.mean(axis=0)) + top, w.std(axis=0) / w.mean(axis=0) / np.sqrt(len(w))
+
+
+def repeated(runs: list[tuple[np.ndarray, np.ndarray]]) -> dict[int, tuple[float, float]]:
+    """{k: (ln Z, error)} of runs apart: the larger of the errors that they state and the one that they show."""
+    values, errors = (np.array(part) for part in zip(*runs, strict=True))
+    n = len(values)
+    mean = logsumexp(values, axis=0) - np.log(n)
+    shown = values.std(axis=0, ddof=1) / np.sqrt(n)
+    stated = np.sqrt(np.sum(errors**2, axis=0)) / n
+    return {k: (float(mean[k]), float(max(shown[k], stated[k]))) for k in range(len(mean))}
+
+
+def some_sets(sets, logs, k: int, count: int, rng) -> np.ndarray:
+    """Sets of k components (count, k), as their posterior has them."""
+    p = np.exp(logs[:, k] - logs[:, k].max())
+    return sets[rng.choice(len(sets), count, p=p / p.sum()), :k]
+
+
+def until(run, enough: float = 0.04, least: int = 3, most: int = 12) -> dict[int, tuple[float, float]]:
+    """Runs apart, until they agree."""
+    runs = [run() for _ in range(least)]
+    while max(error for _, error in repeated(runs).values()) > enough and len(runs) < most:
+        runs.append(run())
+    return repeated(runs)
