@@ -3,7 +3,8 @@ r"""$Z_0 \ldots Z_K$ of sums of like components by sequential importance samplin
 The dictionary holds components $\theta_j$ with weights $u_j$, so that $\int \pi(\theta) f(\theta) d\theta \approx \sum_j u_j f_j$.
 A walk adds one component after another, $q(j | S) = u_j m_j L(S + j)^\tau / N(S)$; m is a tilt to where components were found
 before. A set can be reached in every order, and its weight takes all of them:
-$Z_k = \langle k! \prod u L(S) / Q(S) \rangle$, $Q(S) = \sum_{j \in S} Q(S - j) q(j | S - j)$, averaged over the ways $(\tau, m)$. So nothing is lost where a walk finds the weaker component first.
+$Z_k = \langle k! \prod u L(S) / Q(S) \rangle$, $Q(S) = \sum_{j \in S} Q(S - j) q(j | S - j)$, averaged over the ways $(\tau, m)$,
+which may depend on the number of components that there are. So nothing is lost where a walk finds the weaker component first.
 """
 
 from __future__ import annotations
@@ -16,8 +17,8 @@ from scipy.special import logsumexp
 
 from benchmarks.sky.truths import LOG_2PI
 
-TEMPERS = ((1.0, 0.4), (0.5, 0.15), (0.2, 0.1))  # (tau, its share of the walks)
-TILTED = ((1.0, 0.15), (0.4, 0.2))
+PLAIN = ((1.0, 0.25), (0.5, 0.1), (0.2, 0.1))  # (tau, its share of the walks)
+EARLY = ((0.0, 0.0, 0.0), (0.0, 0.05, 0.1), (0.1, 0.3, 0.5))  # tau while tilted, by the number of components that there are
 
 
 class Scorer(Protocol):
@@ -25,7 +26,7 @@ class Scorer(Protocol):
 
     def begin(self) -> float: ...  # ln L without components
 
-    def add(self, j: int) -> None: ...  # component j of the dictionary joins
+    def add(self, j: int, place: int | None = None) -> None: ...  # entry j of the dictionary joins, or takes a place
 
     def scores(self, members: list[int]) -> np.ndarray: ...  # ln L of these that joined (by their places) and each other one
 
@@ -48,9 +49,12 @@ class Linear:
         self.parts, self.rows = [self.base], [self.rows0]
         return self._given([])[2]
 
-    def add(self, j: int) -> None:
-        self.parts.append(self.columns[j])
-        self.rows.append(self.columns[j].T @ self.flat)
+    def add(self, j: int, place: int | None = None) -> None:
+        if place is None:
+            place = len(self.parts) - 1
+            self.parts.append(self.base)
+            self.rows.append(self.rows0)
+        self.parts[place + 1], self.rows[place + 1] = self.columns[j], self.columns[j].T @ self.flat
 
     def _given(self, members):
         x = np.concatenate([self.parts[0], *(self.parts[i + 1] for i in members)], axis=1)
@@ -83,10 +87,12 @@ class Counts:
         self.background, self.added = self.background if background is None else background, []
         return self._value(self.background)
 
-    def add(self, j: int) -> None:
-        line = np.zeros(len(self.y))
-        line[self.near[j]] = self.lines[j]
-        self.added.append(line)
+    def add(self, j: int, place: int | None = None) -> None:
+        if place is None:
+            place = len(self.added)
+            self.added.append(self.background)
+        self.added[place] = np.zeros(len(self.y))
+        self.added[place][self.near[j]] = self.lines[j]
 
     def _value(self, rate):
         return self.y @ np.log(rate) - rate.sum() + self.rest
@@ -98,22 +104,24 @@ class Counts:
 
 
 class Proposals:
-    """Ways to draw the next component: tempers, alone and with a tilt (ln of a factor per entry of the dictionary) each."""
+    """Ways to draw the next component: tempered, and tilted to where the components of k are, until the last of these k."""
 
-    def __init__(self, log_u, tilts=()):
-        kinds = [(tau, share, log_u) for tau, share in TEMPERS]
-        kinds += [(tau, share / len(tilts), log_u + tilt) for tilt in tilts for tau, share in TILTED]
-        taus, shares, fields = zip(*kinds, strict=True)
-        self.log_u, self.taus, self.shares = log_u, np.array(taus), np.array(shares) / sum(shares)
-        self.fields = np.array(fields)
+    def __init__(self, log_u, most: int, tilts=()):
+        kinds = [(share, np.full(most, tau), [log_u] * most) for tau, share in PLAIN]
+        for k, tilt in enumerate(tilts, start=most + 1 - len(tilts)):
+            for early in EARLY:
+                taus = np.array([early[s] if s < k - 1 else 1.0 for s in range(most)])
+                kinds.append((0.2 / len(tilts), taus, [log_u + tilt if s < k - 1 else log_u for s in range(most)]))
+        shares, taus, fields = (np.array(part) for part in zip(*kinds, strict=True))
+        self.log_u, self.shares = log_u, shares / shares.sum()
+        self.taus, self.fields = taus.T, np.ascontiguousarray(fields.swapaxes(0, 1))  # by the number that there are
 
 
-def walk(scorer: Scorer, by: Proposals, rng, most: int, mine: int | None = None) -> tuple[np.ndarray, np.ndarray]:
+def walk(scorer: Scorer, by: Proposals, rng, most: int) -> tuple[np.ndarray, np.ndarray]:
     """The components of one walk, and ln of the weights by which the first 0, 1, ... most of them estimate Z."""
-    taus = by.taus
-    mine = int(rng.choice(len(taus), p=by.shares)) if mine is None else mine
+    mine = int(rng.choice(len(by.shares), p=by.shares))
     value = {0: scorer.begin()}  # ln L of each set, a number whose bits are its members
-    reached = {0: np.zeros(len(taus))}  # ln Q of each set, by each way
+    reached = {0: np.zeros(len(by.shares))}  # ln Q of each set, by each way
     norms: dict[int, np.ndarray] = {}
     scores: dict[int, np.ndarray] = {}
     found: list[int] = []
@@ -121,7 +129,8 @@ def walk(scorer: Scorer, by: Proposals, rng, most: int, mine: int | None = None)
 
     def ask(mask: int) -> None:
         scores[mask] = scorer.scores([i for i in range(most) if mask >> i & 1])
-        parts = taus[:, None] * scores[mask] + by.fields
+        there = mask.bit_count()
+        parts = by.taus[there][:, None] * scores[mask] + by.fields[there]
         top = parts.max(axis=1)
         np.exp(parts - top[:, None], out=parts)
         norms[mask] = np.log(parts.sum(axis=1)) + top
@@ -135,8 +144,9 @@ def walk(scorer: Scorer, by: Proposals, rng, most: int, mine: int | None = None)
         if mask:
             ones = [i for i in range(most) if mask >> i & 1]
             value[mask] = scores[mask ^ (1 << ones[-1])][found[ones[-1]]]
-            ways = [reached[mask ^ (1 << i)] - norms[mask ^ (1 << i)] + by.fields[:, found[i]] for i in ones]
-            reached[mask] = taus * value[mask] + logsumexp(ways, axis=0)
+            k = len(ones)
+            ways = [reached[mask ^ (1 << i)] - norms[mask ^ (1 << i)] + by.fields[k - 1][:, found[i]] for i in ones]
+            reached[mask] = by.taus[k - 1] * value[mask] + logsumexp(ways, axis=0)
         if mask & (mask + 1) == 0:  # the first k of them
             k = mask.bit_length()
             prior += by.log_u[found[k - 1]] if k else 0.0
@@ -149,19 +159,38 @@ def walk(scorer: Scorer, by: Proposals, rng, most: int, mine: int | None = None)
 def walks(scorer: Scorer, by: Proposals, rng, most: int, count: int) -> tuple[np.ndarray, np.ndarray]:
     """Sets (count, most) and ln weights (count, most + 1)."""
     found = [walk(scorer, by, rng, most) for _ in range(count)]
-    return np.array([s for s, _ in found]), np.array([w for _, w in found])
+    logs = np.array([w for _, w in found])
+    scorer.begin()
+    logs[:, 1] = logsumexp(scorer.scores([]) + by.log_u)  # of one, the sum itself
+    return np.array([s for s, _ in found]), logs
 
 
-def tilts(places, at, logs, width: float) -> list[np.ndarray]:
-    """For each number from 2 the ln of a factor where its components were found: `at` are their places, `logs` the weights."""
+def gibbs(scorer: Scorer, log_u, starts, rng, turns: int) -> np.ndarray:
+    """Sets as the posterior of len(starts[0]) components has them: from each start, members are drawn anew given the others."""
+    kept = []
+    for start in starts:
+        members = list(map(int, start))
+        scorer.begin()
+        for j in members:
+            scorer.add(j)
+        for turn in range(turns * len(members)):
+            i = int(rng.integers(len(members)))
+            scores = scorer.scores([m for m in range(len(members)) if m != i]) + log_u
+            total = np.cumsum(np.exp(scores - scores.max()))
+            members[i] = int(np.searchsorted(total, rng.random() * total[-1]))
+            scorer.add(members[i], i)
+            if turn >= turns * len(members) // 4:
+                kept.append(members.copy())
+    return np.array(kept)
+
+
+def tilts(places, found: list[np.ndarray], width: float, floor: float = 0.01) -> list[np.ndarray]:
+    """ln of a factor where components were `found`: their places in sets (many, k), for each k."""
     made = []
-    for k in range(2, logs.shape[1]):
-        w = np.exp(logs[:, k] - logs[:, k].max())
-        w /= w.sum()
-        bins, which = np.unique(np.round(at[:, :k] / (width / 2)), return_inverse=True)
-        heights = np.bincount(which.ravel(), np.repeat(w, k))
+    for at in found:
+        bins, heights = np.unique(np.round(at / (width / 2)), return_counts=True)
         near = np.exp(-0.5 * ((places[:, None] - bins * width / 2) / width) ** 2)
-        made.append(np.log(0.01 + near @ heights))
+        made.append(np.log(floor + near @ (heights / len(at))))
     return made
 
 
@@ -188,7 +217,7 @@ def some_sets(sets, logs, k: int, count: int, rng) -> np.ndarray:
     return sets[rng.choice(len(sets), count, p=p / p.sum()), :k]
 
 
-def until(run, enough: float = 0.04, least: int = 3, most: int = 12) -> dict[int, tuple[float, float]]:
+def until(run, enough: float = 0.04, least: int = 3, most: int = 24) -> dict[int, tuple[float, float]]:
     """Runs apart, until they agree."""
     runs = [run() for _ in range(least)]
     while max(error for _, error in repeated(runs).values()) > enough and len(runs) < most:

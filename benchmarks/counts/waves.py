@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from scipy.stats import norm
 
-from benchmarks.counts.walks import Linear, Proposals, pooled, some_sets, tilts, until, walks
+from benchmarks.counts.walks import Linear, Proposals, gibbs, pooled, some_sets, tilts, until, walks
 
 
 class Wave:
@@ -19,28 +19,36 @@ class Wave:
     def log_prior(self, f):
         return -np.log(f * np.log(self.high / self.low)) if self.in_log else np.full(len(f), -np.log(self.high - self.low))
 
+    def prior_cdf(self, f):
+        return np.log(f / self.low) / np.log(self.high / self.low) if self.in_log else (f - self.low) / (self.high - self.low)
+
     def scorer(self, f) -> Linear:
         phase = 2 * np.pi * self.t * f[:, None]
         design = np.stack([np.cos(phase), np.sin(phase)], axis=-1)
         return Linear(self.y, self.sd, np.ones((len(self.t), 1)), self.base_sd, design, self.spread)
 
-    def search(self, rng, count: int = 80):
-        """Frequencies where a component may be, and those of sets with their weights."""
+    def search(self, rng, count: int = 100):
+        """For each number of components from 1 frequencies of sets as its posterior has them: on a coarse grid, then on a fine."""
         f = np.arange(self.low + 0.04 / self.span, self.high, 0.08 / self.span)
-        sets, logs = walks(self.scorer(f), Proposals(self.log_prior(f)), rng, self.most, count)
-        return self.peaks(f[sets], logs, rng), f[sets], logs
+        scorer, log_u = self.scorer(f), self.log_prior(f)
+        sets, logs = walks(scorer, Proposals(log_u, self.most), rng, self.most, count)
+        starts = [some_sets(sets, logs, k, 8, rng) for k in range(1, self.most + 1)]
+        found = [f[gibbs(scorer, log_u, start, rng, 20)] for start in starts]
+        fine, log_u = self.dictionary(self.peaks(found), rng, 3000)
+        starts = [np.searchsorted(fine, rng.choice(at, 12)).clip(0, len(fine) - 1) for at in found]
+        scorer = self.scorer(fine)
+        return [fine[gibbs(scorer, log_u, start, rng, 30)] for start in starts]
 
-    def peaks(self, at, logs, rng) -> np.ndarray:
+    def peaks(self, found) -> np.ndarray:
         """The centres of bins of half a resolution that a component may be in, for some number of them."""
         centres: set[float] = set()
-        for k in range(1, self.most + 1):
-            bins = np.round(some_sets(at, logs, k, 200, rng).ravel() * 2 * self.span)
-            where, count = np.unique(bins, return_counts=True)
-            centres |= set(where[count > 0.02 * 200])
+        for at in found:
+            where, count = np.unique(np.round(at * 2 * self.span), return_counts=True)
+            centres |= set(where[count > 0.02 * len(at)])
         return np.array(sorted(centres)) / (2 * self.span)
 
-    def run(self, peaks, at, logs, rng, count: int, points: int):
-        """Frequencies of sets and ln weights, with a dictionary of its own whose points are shifted at random."""
+    def dictionary(self, peaks, rng, points: int):
+        """Frequencies, half of them about the peaks, and ln of their weights."""
         edges = np.linspace(self.low, self.high, 200_001)
         width = 0.5 / self.span
         plain = 1 / (self.high - self.low)
@@ -51,18 +59,22 @@ class Wave:
             bumps = sum((of_bump(f, c, width) / m for c, m in zip(peaks, mass, strict=True)), 0.0) / max(1, len(peaks))
             return (1 - share) * of_plain + share * bumps
 
-        total = mixed(norm.cdf, (edges - self.low) * plain, edges)
+        total = mixed(norm.cdf, 0.5 * (self.prior_cdf(edges) + (edges - self.low) * plain), edges)
         total = (total - total[0]) / (total[-1] - total[0])
         f = np.interp((np.arange(points) + rng.random()) / points, total, edges)
-        log_u = self.log_prior(f) - np.log(mixed(norm.pdf, plain, f) * points)
-        by = Proposals(log_u, tilts(f, at, logs, 0.15 / self.span))
-        sets, logs = walks(self.scorer(f), by, rng, self.most, count)
-        return f[sets], logs
+        base = 0.5 * (np.exp(self.log_prior(f)) + plain)
+        log_u = self.log_prior(f) - np.log(mixed(norm.pdf, base, f) * points)
+        return f, log_u
 
-    def log_evidences(self, seed: int = 0, count: int = 200, points: int = 3000):
+    def run(self, found, rng, count: int, points: int):
+        """ln Z and errors, with a dictionary of its own whose points are shifted at random."""
+        f, log_u = self.dictionary(self.peaks(found), rng, points)
+        fine, wide = (tilts(f, found[1:], width / self.span) for width in (0.03, 0.15))
+        by = Proposals(log_u, self.most, [np.logaddexp(a, b) for a, b in zip(fine, wide, strict=True)])
+        return pooled(walks(self.scorer(f), by, rng, self.most, count)[1])
+
+    def log_evidences(self, seed: int = 0, count: int = 250, points: int = 3000):
         """{k: (ln Z, its error)}."""
         rng = np.random.default_rng([901, seed])
-        peaks, at, logs = self.search(rng)
-        at, logs = self.run(peaks, at, logs, rng, count, points)
-        peaks = np.union1d(peaks, self.peaks(at, logs, rng))
-        return until(lambda: pooled(self.run(peaks, at, logs, rng, count, points)[1]))
+        found = self.search(rng)
+        return until(lambda: self.run(found, rng, count, points))

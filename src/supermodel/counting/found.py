@@ -111,7 +111,8 @@ def found_in(result: Count, k: int, by: str | None = None) -> Components:
     order = ordering(result, k) if by is None else by
     if order not in names:
         raise SupermodelError(
-            f"components are put in order by one of their parameters, {', '.join(names)}; got by={by!r}. {suggestion(str(by), names)}"
+            f"components are put in order by one of their parameters, {', '.join(names)}; got by={by!r}. "
+            f"{suggestion(str(by), names)}"
         )
     draws = labelled(posterior, names, k, order)
     weights, found = posterior.weights, []

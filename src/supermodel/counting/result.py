@@ -121,9 +121,9 @@ class Count:
         last, name = self.numbers[-1], self.asked["component"]
         ended = self.comparison.settings.get("ended")
         if last == int(self.asked["most"]):
-            p = self.probabilities[last].value
-            also = f" They have the probability {p:.2g}: more may be there, ask with most={last + 2}." if p > self.asked["stop"] else ""
-            return f"{last} {name}s are as many as were asked for.{also}"
+            p, said = self.probabilities[last].value, f"{last} {name}s are as many as were asked for."
+            more = f" They have the probability {p:.2g}: more may be there, ask with most={last + 2}."
+            return said + (more if p > self.asked["stop"] else "")
         if not self.comparison.settings.get("left_out"):
             return f"More than {last} {name}s were not reached: the run ended by {ended}."
         return (

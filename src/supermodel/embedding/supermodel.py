@@ -208,7 +208,7 @@ class Supermodel:
         joint, warp, mine = self.joints[k], self.warps[k], u[:, self.places[k]]
         if self.reference is not None and self.is_reference(k):
             first = self.warps[0]
-            prior = self.joints[0].log_defence_at(first.points(u)) + first.log_det_at(u)
+            prior = self.joints[0].space.log_prior_at(first.points(u)) + first.log_det_at(u)
             return self.reference.log_density(np, u, prior)
         x = warp.points(mine)
         return evaluate(joint, x) + joint.space.log_prior_at(x) + warp.log_det_at(mine) + self.log_companion_at(k, u)

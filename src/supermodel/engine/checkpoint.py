@@ -19,7 +19,7 @@ from supermodel.engine.arm import Arm
 from supermodel.engine.edge import Block, Edge
 from supermodel.engine.explore import Look, Pilot
 from supermodel.engine.explore.capture import Capture
-from supermodel.engine.explore.extended import extended
+from supermodel.engine.explore.cloud import Warped
 from supermodel.engine.kernels import KERNELS, State, Tuning
 from supermodel.engine.network import joined
 from supermodel.engine.policy import BOLD, CHAINS
@@ -92,6 +92,9 @@ def _pilot_arrays(p: Pilot) -> dict[str, np.ndarray]:
     arrays = {"points": p.points, "log_joint": p.log_joint}
     arrays |= {} if p.log_weights is None else {"log_weights": p.log_weights}
     arrays |= {f"warp_{name}": np.asarray(value) for name, value in p.warp._asdict().items()}
+    if p.new is not None:
+        arrays |= {f"new_warp_{name}": np.asarray(value) for name, value in p.new.warp._asdict().items()}
+        arrays |= {f"new_hills_{name}": np.asarray(value) for name, value in p.new.hills._asdict().items()}
     return arrays | {f"hills_{name}": np.asarray(value) for name, value in p.reference.hills._asdict().items()}
 
 
@@ -112,26 +115,23 @@ def _pilot_attributes(p: Pilot) -> dict[str, Any]:
         "roughness": list(p.roughness),
         "symmetries": [as_data(symmetry) for symmetry in p.symmetries],
         "is_folded": p.joint.origin is not None,
+        "base": "" if p.base is None else p.base.name,
     }
 
 
-def _restored_pilot(joint: Joint, g: dict[str, np.ndarray], row: dict[str, Any], smaller: Pilot | None) -> Pilot:
-    known = joint.model.exchangeable
-    canonical = next((s for s in known if isinstance(s, Canonical)), None) if known else None
+def _restored_pilot(joint: Joint, g: dict[str, np.ndarray], row: dict[str, Any], known: dict[str, Pilot]) -> Pilot:
+    declared = joint.model.exchangeable
+    canonical = next((s for s in declared if isinstance(s, Canonical)), None) if declared else None
     symmetries = tuple(from_data(s, canonical) for s in row.get("symmetries", ()))
     if row.get("is_folded", False):
         joint = joint.folded(Folded(joint.space, symmetries))
-    if smaller is not None:
-        joint.defence = extended(joint, smaller, symmetries)
     d, n_hills = joint.dimension, len(g["hills_log_weights"])
     expect_arrays(g, {"points": (len(g["log_joint"]), d), "log_joint": (None,), "hills_log_weights": (None,)})
     expect_arrays(g, {"hills_means": (n_hills, d), "hills_dof": ()})
     expect_arrays(g, dict.fromkeys(("hills_factors", "hills_inverses"), (n_hills, d, d)))
     kind = WARPS[row["warp"]]
-    known = [
-        n for n in kind._fields if f"warp_{n}" in g or n not in kind._field_defaults
-    ]  # earlier versions had no skew
-    warp = kind(*(g[f"warp_{name}"] for name in known))
+    fields = [n for n in kind._fields if f"warp_{n}" in g or n not in kind._field_defaults]  # earlier ones had no skew
+    warp = kind(*(g[f"warp_{name}"] for name in fields))
     hills = Hills(*(g[f"hills_{name}"] for name in Hills._fields))
     reference = Reference(hills._replace(dof=float(hills.dof)), float(row["prior_share"]))
     expect(warp.inverse(g["points"]).shape == g["points"].shape, "a warp that does not fit its points")
@@ -140,8 +140,17 @@ def _restored_pilot(joint: Joint, g: dict[str, np.ndarray], row: dict[str, Any],
         joint, warp, reference, g["points"], g["log_joint"], float(row["spread"]), looks, bool(row["is_agreed"]),
         float(row["step"]), float(row["acceptance"]), bool(row.get("is_concave", False)), Capture(*row.get("capture", ())),
         *(row.get("vouched") or (np.nan, np.inf)), float(row.get("doubt", 0.0)), symmetries,
-        g.get("log_weights"), Roughness.of(row.get("roughness", ())),
+        g.get("log_weights"), known.get(row.get("base", "")), _restored_component(g), Roughness.of(row.get("roughness", ())),
     )  # fmt: skip
+
+
+def _restored_component(g: dict[str, np.ndarray]) -> Warped | None:
+    """What was fitted to one component that the base lacks."""
+    if "new_warp_mean" not in g:
+        return None
+    hills = Hills(*(g[f"new_hills_{name}"] for name in Hills._fields))
+    warp = Warp(*(g[f"new_warp_{name}"] for name in Warp._fields))
+    return Warped(warp, hills._replace(dof=float(hills.dof)))
 
 
 def _arm_arrays(arm: Arm) -> dict[str, np.ndarray]:
@@ -196,8 +205,7 @@ def resume(run: Run, path: str | os.PathLike[str]) -> bool:
             run.probes.append((joints[name], (probe["points"], probe["log_likelihood"])))
         for i, row in enumerate(rows):
             joint = joints[row["name"]]
-            smaller = next((p for p in run.pilots if p.name == joint.model.extends), None)
-            run.pilots.append(_restored_pilot(joint, groups[f"pilot{i}"], row, smaller))
+            run.pilots.append(_restored_pilot(joint, groups[f"pilot{i}"], row, {p.name: p for p in run.pilots}))
         run.meter.evaluations, run.meter.gradients = int(attrs["evaluations"]), int(attrs["gradients"])
         run.arms = [_restored_arm(run, groups[f"arm{i}"], row) for i, row in enumerate(attrs["arms"])]
         run.pace = float(attrs.get("pace", 0.0))

@@ -72,8 +72,7 @@ class Edge:
         """Whether a block is one compiled program. That takes a second or two to make: in short runs of cheap likelihoods the
         moves are NumPy around the compiled likelihoods that exploration has left. By counts, not by clocks: a run keeps its bits.
         """
-        compiles = self.is_traced and all(joint.defence is None for joint in self.pair.joints)
-        return compiles and (self.kernel.needs_gradients or self.calls >= WORTH_COMPILING)
+        return self.is_traced and (self.kernel.needs_gradients or self.calls >= WORTH_COMPILING)
 
     def snapshot(self) -> Edge:
         """As it stands now; blocks and states are never changed."""
@@ -193,7 +192,7 @@ class Edge:
             return randomness(rng, steps, self.chains, d)
         prior = None
         if reference.prior_share > 0:
-            x = self.pair.joints[0].sample_defence(rng, steps * self.chains)
+            x = self.pair.joints[0].space.sample_prior(rng, steps * self.chains)
             prior = self.pair.warps[0].inverse(x).reshape(steps, self.chains, d)
         return randomness(rng, steps, self.chains, d, float(reference.hills.dof), prior)
 

@@ -59,7 +59,7 @@ def measure(
     at_first = _extended(pair, 0, first, n, rng)
     if second is None:
         normal, uniform = rng.standard_normal((n, pair.dimension)), rng.random(n)
-        x = first.joint.sample_defence(rng, n)
+        x = first.joint.space.sample_prior(rng, n)
         stretch = _stretch(first, rng, n)
         at_second = first.reference.transform(np, normal, uniform, stretch, first.warp.inverse(x))
     else:

@@ -109,15 +109,16 @@ SYMMETRY_CALLS = (60, 20, 20)
 # Chance that a draw of a mode has its components in another order, above which nothing is folded: an edge would pass through the
 # mode; and below which two orders are equally good.
 CONFUSED, NOT_CONFUSED = 0.3, 1e-3
-MOST_ORDERS = 120  # of components over which a proposal is summed: five of them
+MOST_CHOICES = 70  # of the components that a smaller model knows, over which a proposal is summed: four of eight
+INSIDE = 0.05  # share of a reference in the kept labelling, below which it is not drawn from there: it knows no order
+# Nats of spread of ln J - ln r from which on a model is no base for larger ones: what it extends is, with two new components.
+BASE = 1.0
 POOR = 0.5  # nats of spread of ln J - ln r from which on replicates that extend a smaller model answer, and not chains to r
 PER_NUMBER, WIDER = 20, 1.1  # effective points for each number of what is new that shape its fit; and by how much that is wider
 BLIND = 0.1  # of such a proposal that is the prior of all parameters
-# Shares of a reference that what a smaller model knows may have, beside the hills: the one that fits best.
-GROWN_SHARES = (0.2, 0.5, 0.8)
 GROWN_FITS = 3  # times that the new component is fitted, and drawn from as often as from the prior
 GROWN_DRAWS = 4  # times the prior draws of a replicate, of that proposal: what needs no further component is found by it
-GROWN_FIRST = 256  # prior draws of a replicate that extends a smaller model: a scale, and a defence
+GROWN_FIRST = 256  # prior draws of a replicate that extends a smaller model: a scale
 STARTS_PER_TURN = 4  # climbs of a race for each step of the prior's width in which ln L turns no more: its basins
 # Of `count`: the probability of more components below which no more are tried, as no number in a text would change by it; and
 # how often in a row ln Z must have fallen, for a box needs two change points, of which the first alone may be worth nothing.

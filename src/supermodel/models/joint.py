@@ -34,7 +34,6 @@ class Joint:
         self._rejected = 0  # points that counted as impossible because there was no number
         self.unread: tuple[str, ...] = ()  # parameters that ln L does not depend on, where it is known
         self.opened = self  # the same in the same coordinates, without a fold: ln J has no edges there
-        self.defence: Any = None  # a proposal that references hold beside their hills, in place of the prior
         self.origin: Joint | None = None  # of a folded model, the one that was folded
 
     def folded(self, space: Any) -> Joint:
@@ -47,14 +46,6 @@ class Joint:
             if joint is not self:
                 joint.origin = self
         return twin
-
-    def sample_defence(self, rng: np.random.Generator, n: int) -> np.ndarray:
-        """Draws of what references hold beside their hills: the prior, or what covers it and more."""
-        return self.space.sample_prior(rng, n) if self.defence is None else self.defence.draw(rng, n)
-
-    def log_defence_at(self, points: np.ndarray) -> np.ndarray:
-        """Its ln density, in unconstrained coordinates."""
-        return self.space.log_prior_at(points) if self.defence is None else self.defence.log_density(points)
 
     @property
     def rejected(self) -> int:

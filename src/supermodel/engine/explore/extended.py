@@ -1,16 +1,20 @@
-r"""What is known of a smaller model, and the prior of what a larger one has besides, as one proposal.
+r"""What is known of a smaller model, with further components besides, as one proposal for a larger model.
 
-Let $r(\theta)$ be the reference that was fitted to the smaller model, whose prior is $\pi(\theta)$, and $\phi$ what is new. Then
-$G(\theta, \phi) = r(\theta)\,\pi(\phi) = \pi(\theta, \phi)\, r(\theta) / \pi(\theta)$ is normalised and can be drawn from. Where
-components have no order, $G$ is summed over all orders. If the data need nothing new, G is the posterior but for a smooth factor;
-if they do, its draws show where.
+Let $r(\theta)$ be the reference that was fitted to a smaller model of prior $\pi(\theta)$, its components in order, and
+$h(\phi)$ a density of one component that is new. A draw of r, draws of h for all that is new, put in order, have the density
+
+$G(x) = \pi(x) \; \overline{ \frac{r(\theta_S)}{\pi(\theta_S)} \prod_{j \notin S} \frac{h(\phi_j)}{\pi(\phi_j)} }$
+
+the mean being over all choices S of which components of x are those of the smaller model. If the data need nothing new, G with
+$h = \pi$ is the posterior but for a smooth factor; what they do need is fitted into h.
 """
 
 from __future__ import annotations
 
 import itertools
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from dataclasses import dataclass, field, replace
+from typing import Any
 
 import numpy as np
 
@@ -18,107 +22,176 @@ from supermodel.embedding.reference import stretches
 from supermodel.engine.explore.cloud import Cloud, Warped, flattened, log_sum
 from supermodel.engine.explore.hills import Sample, fit, lottery
 from supermodel.engine.explore.pilot import Pilot
-from supermodel.engine.policy import BLIND, DOF, FITTED, MOST_HILLS, MOST_ORDERS, PER_NUMBER, WIDER
+from supermodel.engine.policy import BLIND, DOF, FITTED, INSIDE, MOST_CHOICES, MOST_HILLS, PER_NUMBER, WIDER
 from supermodel.engine.whiten import by_moments
 from supermodel.models.joint import Joint
 from supermodel.models.symmetry import Exchange, Symmetry, exchanged
 
 
-class Extended(NamedTuple):
-    """Draws of the smaller model's reference with draws of the rest, in any order of the components; a part is the prior."""
+@dataclass(frozen=True, eq=False)
+class Extended:
+    """Draws of a smaller model's reference and of new components, in the order of the larger model; a part is the prior."""
 
     joint: Joint
-    smaller: Pilot
-    exchanges: tuple[Exchange, ...]  # components that have no order, and
-    orders: np.ndarray  # all orders of them, (m, k)
-    new: Warped | None = None  # a fit to the rest, in place of most of its prior
+    base: Pilot  # of the smaller model
+    exchange: Exchange | None  # components of the larger one that have no order, if there are several
+    choices: np.ndarray  # (m, K): which components are those of the smaller model, and then those that are new
+    names: tuple[tuple[str, ...], ...]  # of the parameters of each component that is new
+    log_inside: float  # ln of the share of r in the part of its space that is kept
+    new: Warped | None = None  # h but for its part of the prior, in the coordinates of the last component; None: the prior
+    _known: dict[int, np.ndarray] = field(default_factory=dict)  # ln r / pi at batches of points that were asked for before
+
+    # -- the proposal ---------------------------------------------------------------------------------------------
 
     def draw(self, rng: np.random.Generator, n: int) -> np.ndarray:
-        x = self.joint.opened.space.sample_prior(rng, n)
-        known = rng.random(n) >= BLIND
-        x[known] = with_smaller(self.smaller, self.joint, x[known], drawn(self.smaller, rng, int(known.sum())))
-        if self.new is not None:
-            known &= rng.random(n) >= BLIND
-            rows = np.flatnonzero(known)
-            x[np.ix_(rows, self.columns)] = self.new.draw(rng, len(rows))
+        space = self.joint.opened.space
+        x = space.sample_prior(rng, n)
+        known = np.flatnonzero(rng.random(n) >= BLIND)
+        x[known] = with_smaller(self.base, self.joint, x[known], drawn(self.base, rng, len(known)))
+        for names in self.names if self.new is not None else ():
+            rows = known[rng.random(len(known)) >= BLIND]
+            for name, part in self._parts(self.new.draw(rng, len(rows)), names):
+                x[rows, space.slices[name]] = part
         if self.joint.opened is not self.joint:
             return self.joint.space.in_order(x)
-        for exchange in self.exchanges:
-            x = exchanged(self.joint.space, x, exchange, self.orders[rng.integers(len(self.orders), size=n)])
+        if self.exchange is not None:
+            x = exchanged(space, x, self.exchange, np.argsort(rng.random((n, self.choices.shape[1])), axis=1))
         return x
 
     def log_density(self, x: np.ndarray) -> np.ndarray:
-        images = self._images(x)
-        ratio = self._ratio(images)
-        if self.new is not None:
-            fit = self.new.log_density(images[:, self.columns]) - self._log_prior_of_new(images)
-            ratio = ratio + np.logaddexp(np.log(BLIND), np.log1p(-BLIND) + fit)
-        mean = log_sum(ratio.reshape(-1, len(x)).T) - np.log(max(len(self.orders), 1))
-        return self.joint.space.log_prior_at(x) + np.logaddexp(np.log(BLIND), np.log1p(-BLIND) + mean)
+        ratio = log_sum(self._ratios(x).T) - np.log(len(self.choices))
+        return self.joint.space.log_prior_at(x) + np.logaddexp(np.log(BLIND), np.log1p(-BLIND) + ratio)
 
     def fitted(self, cloud: Cloud, rng: np.random.Generator) -> Extended:
-        """The same, with the rest fitted to the weighted points of a cloud, each as the new component of one of its orders."""
-        columns = self.columns
-        log_w = flattened(cloud.log_weights(), PER_NUMBER * (len(columns) + 1))
+        """The same with h fitted to the weighted points of a cloud, of each of which one choice says what is new."""
+        log_w = flattened(cloud.log_weights(), PER_NUMBER * (len(self._columns) + 1))
         rows, w = lottery(np.exp(log_w - log_w.max()), FITTED, rng)
-        images = self._images(cloud.x[rows])
-        ratio = self._ratio(images).reshape(-1, len(rows))
-        share = np.cumsum(np.exp(ratio - log_sum(ratio.T)), axis=0)
-        of = np.minimum((rng.random(len(rows)) > share).sum(axis=0), len(ratio) - 1)
-        x = images.reshape(-1, len(rows), images.shape[1])[of, np.arange(len(rows))][:, columns]
-        left = cloud.log_joint[rows] - ratio[of, np.arange(len(rows))]
-        warp = by_moments(x, w)
-        hills = fit(Sample(warp.inverse(x), w / w.sum(), left), rng, MOST_HILLS, DOF)
-        return self._replace(new=Warped(warp, hills.widened(WIDER)))
+        ratios, phi = self._ratios(cloud.x[rows]), self._components(cloud.x[rows])
+        share = np.cumsum(np.exp(ratios - log_sum(ratios.T)), axis=0)
+        of = np.minimum((rng.random(len(rows)) > share).sum(axis=0), len(ratios) - 1)
+        left, n = cloud.log_joint[rows] - ratios[of, np.arange(len(rows))], len(self.names)
+        new = np.concatenate([phi[self.choices[of, -1 - j], np.arange(len(rows))] for j in range(n)])
+        weight, warp = np.tile(w, n), by_moments(new, np.tile(w, n))
+        sample = Sample(warp.inverse(new), weight / weight.sum(), np.tile(left, n))
+        return replace(self, new=Warped(warp, fit(sample, rng, MOST_HILLS, DOF).widened(WIDER)))
 
-    @property
-    def columns(self) -> np.ndarray:
-        """Coordinates of what is new."""
-        space, known = self.joint.opened.space, set(self.smaller.joint.space.names)
-        return np.concatenate([np.arange(d)[space.slices[n]] for n in space.names for d in [space.dimension] if n not in known])
+    # -- its parts ------------------------------------------------------------------------------------------------
 
-    def _log_prior_of_new(self, x: np.ndarray) -> np.ndarray:
-        space, known = self.joint.opened.space, set(self.smaller.joint.space.names)
-        parts = [space.priors[n].log_density_at(x[:, space.slices[n]]) for n in space.names if n not in known]
-        return np.sum(parts, axis=0)
+    def _ratios(self, x: np.ndarray) -> np.ndarray:
+        r"""$\ln r/\pi + \sum_j \ln h/\pi$ of each choice at (n, d) points: (m, n)."""
+        key = hash(x.tobytes())
+        if key not in self._known:  # all proposals of a cloud are asked for the same points
+            self._known[key] = np.stack([self._base_ratio(self._ordered(x, choice)) for choice in self.choices])
+        base = self._known[key]
+        if self.new is None:
+            return base
+        log_prior, new = self._log_prior_of_new, []
+        for phi in self._components(x):
+            ratio = self.new.log_density(phi) - log_prior(phi)
+            new.append(np.logaddexp(np.log(BLIND), np.log1p(-BLIND) + ratio))
+        return base + np.array(new)[self.choices[:, -len(self.names) :]].sum(axis=1)
 
-    def _images(self, x: np.ndarray) -> np.ndarray:
-        """Points with their components in every order, one order after the other: (m n, d)."""
-        for exchange in self.exchanges:
-            order = np.repeat(self.orders, len(x), axis=0)
-            x = exchanged(self.joint.opened.space, np.tile(x, (len(self.orders), 1)), exchange, order)
-        return x
-
-    def _ratio(self, x: np.ndarray) -> np.ndarray:
-        r"""$\ln r(\theta) - \ln\pi(\theta)$ of the smaller model's part of points."""
-        pilot = self.smaller
-        y = of_smaller(pilot, self.joint, x)
+    def _base_ratio(self, x: np.ndarray) -> np.ndarray:
+        r"""$\ln r(\theta) - \ln\pi(\theta)$ of the smaller model's part of points, as far as it is kept."""
+        pilot, y = self.base, of_smaller(self.base, self.joint, x)
+        if not y.shape[1]:
+            return np.zeros(len(x))
+        if pilot.joint.origin is not None:
+            y = pilot.joint.space.in_order(y)
         u = pilot.warp.inverse(y)
         log_det = pilot.warp.log_det_at(u)
-        log_r = pilot.reference.log_density(np, u, pilot.joint.log_defence_at(y) + log_det) - log_det
-        return log_r - pilot.joint.opened.space.log_prior_at(y)
+        log_prior = pilot.joint.space.log_prior_at(y)
+        return pilot.reference.log_density(np, u, log_prior + log_det) - log_det - log_prior - self.log_inside
+
+    def _ordered(self, x: np.ndarray, choice: np.ndarray) -> np.ndarray:
+        """Points whose components stand in another order."""
+        if self.exchange is None:
+            return x
+        return exchanged(self.joint.opened.space, x, self.exchange, np.tile(choice, (len(x), 1)))
+
+    def _components(self, x: np.ndarray) -> np.ndarray:
+        """Each component of points, in the coordinates of the last one: (K, n, size)."""
+        last, found = self.choices.shape[1] - 1, []
+        for i in range(last + 1):
+            choice = np.arange(last + 1)
+            choice[[i, last]] = last, i
+            found.append(self._ordered(x, choice)[:, self._columns])
+        return np.array(found)
+
+    @property
+    def _columns(self) -> np.ndarray:
+        """Coordinates of the last component."""
+        space = self.joint.opened.space
+        return np.concatenate([np.arange(space.dimension)[space.slices[name]] for name in self.names[-1]])
+
+    def _log_prior_of_new(self, phi: np.ndarray) -> np.ndarray:
+        priors = self.joint.opened.space.priors
+        return sum((priors[name].log_density_at(part) for name, part in self._parts(phi)), np.zeros(len(phi)))
+
+    def _parts(self, phi: np.ndarray, names: Sequence[str] = ()) -> list[tuple[str, np.ndarray]]:
+        """(parameter, its coordinates) of components in those of the last one, as that or as the one of these names."""
+        priors, at, found = self.joint.opened.space.priors, 0, []
+        for last, name in zip(self.names[-1], names or self.names[-1], strict=True):
+            size = priors[last].size
+            found.append((name, _moved(priors[last], priors[name], phi[:, at : at + size])))
+            at += size
+        return found
 
 
 def extended(joint: Joint, smaller: Pilot, found: Sequence[Symmetry]) -> Extended | None:
     """The proposal, if labels are all that has been folded, and not too many of them. `found`: the symmetries of the model."""
-    if smaller.joint.dimension == 0:
-        return None  # the prior is that
-    exchanges = tuple(s for s in found if isinstance(s, Exchange))
-    folds = [fold for j in (joint, smaller.joint) for fold in getattr(j.space, "symmetries", ())]
+    base = smaller.base or smaller
+    known, exchanges = set(base.joint.space.names), [s for s in found if isinstance(s, Exchange)]
+    folds = [fold for j in (joint, base.joint) for fold in getattr(j.space, "symmetries", ())]
     others = [s for s in folds if s.is_used and not isinstance(s, Exchange) and getattr(s, "parts", 2) > 1]
     if others or len(exchanges) > 1:
         return None
-    orders = np.array(list(itertools.permutations(range(len(exchanges[0].blocks) if exchanges else 0))))
-    return Extended(joint, smaller, exchanges, orders) if len(orders) <= MOST_ORDERS else None
+    blocks = [tuple(name for name, _ in block) for block in exchanges[0].blocks] if exchanges else []
+    blocks = blocks or [tuple(name for name in joint.space.names if name not in known)]
+    old = [i for i, block in enumerate(blocks) if set(block) <= known]
+    new = [i for i, block in enumerate(blocks) if not set(block) & known]
+    rest = [name for name in joint.space.names if name not in known and not any(name in block for block in blocks)]
+    is_ordered = len(old) < 2 or base.joint.origin is not None
+    if rest or len(old) + len(new) < len(blocks) or old + new != list(range(len(blocks))) or not is_ordered:
+        return None
+    choices = [(*some, *(i for i in old + new if i not in some)) for some in itertools.combinations(old + new, len(old))]
+    inside = _share_inside(base)
+    if len(choices) > MOST_CHOICES or inside < INSIDE:
+        return None
+    own = smaller.new if base is not smaller else None
+    return Extended(
+        joint, base, exchanges[0] if exchanges else None, np.array(choices), tuple(blocks[i] for i in new), np.log(inside),
+        own if own is not None and len(new) > 1 else None,
+    )  # fmt: skip
 
 
-def drawn(pilot: Pilot, rng: np.random.Generator, n: int) -> np.ndarray:
-    """Draws of a model's reference, in its coordinates."""
-    d, reference = pilot.joint.dimension, pilot.reference
+SOUNDINGS = 100_000  # draws of a reference that tell which part of it is in order: its logarithm is then known to 0.003
+
+
+def _share_inside(base: Pilot) -> float:
+    """The share of a reference in the part of its space that is kept, of which alone it is drawn."""
+    if base.joint.origin is None:
+        return 1.0
+    y = _any(base, np.random.default_rng(0), SOUNDINGS)
+    return float(np.mean(np.isfinite(base.joint.space.log_prior_at(y))))
+
+
+def drawn(base: Pilot, rng: np.random.Generator, n: int) -> np.ndarray:
+    """Draws of a model's reference in the part of its space that is kept, in its coordinates."""
+    y = _any(base, rng, n)
+    while base.joint.origin is not None and len(outside := np.flatnonzero(~np.isfinite(base.joint.space.log_prior_at(y)))):
+        y[outside] = _any(base, rng, len(outside))
+    return y
+
+
+def _any(base: Pilot, rng: np.random.Generator, n: int) -> np.ndarray:
+    d, reference = base.joint.dimension, base.reference
+    if d == 0:
+        return np.zeros((n, 0))
     normal, uniform = rng.standard_normal((n, d)), rng.random(n)
     stretch = stretches(rng, float(reference.hills.dof), (n,))
-    beside = pilot.warp.inverse(pilot.joint.sample_defence(rng, n))
-    return pilot.warp.points(reference.transform(np, normal, uniform, stretch, beside))
+    beside = base.warp.inverse(base.joint.space.sample_prior(rng, n))
+    return base.warp.points(reference.transform(np, normal, uniform, stretch, beside))
 
 
 def shared_names(smaller: Joint, joint: Joint) -> list[str]:

@@ -21,7 +21,7 @@ from supermodel.embedding.warp import Bent, identity
 from supermodel.engine.explore.capture import Capture, captured
 from supermodel.engine.explore.climb import Climber, Mode, distinct, find_modes, hills_of, summits
 from supermodel.engine.explore.cloud import Cloud, Prior, Warped, effective_size, scale_of
-from supermodel.engine.explore.extended import drawn, extended, with_smaller
+from supermodel.engine.explore.extended import Extended, drawn, extended, with_smaller
 from supermodel.engine.explore.fold import ASKED, checked_symmetries, folded, refuted
 from supermodel.engine.explore.hills import lottery
 from supermodel.engine.explore.paths import by_level, is_floor, off_the_floor, polish
@@ -35,6 +35,7 @@ from supermodel.engine.meter import Enough, Meter
 from supermodel.engine.policy import (
     AGREE_ERRORS,
     AGREE_NATS,
+    BASE,
     BATCH,
     CALM,
     DOF,
@@ -82,6 +83,7 @@ class Explorer:
         self.bent: Bent | None = None  # and slopes about the heaviest mode
         self.scout = Scout(joint, meter, effort)
         self.sealed: list[tuple[Cloud, Look]] = []  # of replicates
+        self.proposal: Extended | None = None  # what is known of the smaller model, and more
         self.modes: list[Mode] = []  # that they found
         self.union: Any = None  # of all clouds, and
         self.merged_lengths: list[int] = []  # how long they were then
@@ -249,11 +251,12 @@ class Explorer:
         hills = hills_of(modes, DOF).hills if modes else None
         if hills is not None:
             cloud.grow(Warped(identity(self.joint.dimension), hills), BATCH * min(len(hills.log_weights), 16), rng)
-        proposal = extended(self.joint, self.smaller, self.symmetries or ()) if grows else None
-        if proposal is not None:
-            cloud.grow(proposal, GROWN_DRAWS * n, rng)
+        if self.smaller is not None and k == 0:  # the same in all replicates: what it knows of points is asked for once
+            self.proposal = extended(self.joint, self.smaller, self.symmetries or ())
+        if self.proposal is not None:
+            cloud.grow(self.proposal, GROWN_DRAWS * n, rng)
             for _ in range(GROWN_FITS):
-                cloud.grow(proposal.fitted(cloud, rng), n, rng)
+                cloud.grow(self.proposal.fitted(cloud, rng), n, rng)
         else:
             by_level(cloud, rng, level)
         polish(cloud, rng, level, start=hills, least=int(len(modes) > 1))
@@ -496,13 +499,17 @@ class Explorer:
         rows, w = lottery(np.exp(cloud.log_weights() - cloud.log_weights().max()), FITTED, self.rng(6))
         return rows, np.log(w / w.sum())
 
+    def _extended_by(self, cloud: Cloud, left: float) -> tuple[Pilot | None, Any]:
+        """What a larger model extends in place of this one, if its reference is too poor; and what was fitted to what is new."""
+        if self.smaller is None or left < BASE or self.proposal is None:
+            return None, None
+        fitted = self.proposal.fitted(cloud, self.rng(16))
+        return fitted.base, fitted.new
+
     def _pilot(self, cloud: Cloud) -> Pilot:
         n = self.effort.level if self.sealed else max(self.effort.second, BATCH)
         with contextlib.suppress(Enough):  # a limited budget: what is there has to do
             polish(cloud, self.rng(14), n, rounds=4 + 2 * bool(self.sealed), start=self._hills())
-        if self.smaller is not None:
-            proposal = extended(self.joint, self.smaller, self.symmetries or ())
-            self.joint.defence = None if proposal is None else proposal.fitted(cloud, self.rng(16))
         log_w = cloud.log_weights()
         weight = np.exp(log_w - log_w.max())
         log_joint = cloud.log_joint
@@ -515,12 +522,13 @@ class Explorer:
             self.joint, cloud.x, weight, log_joint, self.rng(7), warps, known, self.bent, self._hills()
         )
         rows, log_weights = self._draws(cloud, fit.spread)
+        base, new = self._extended_by(cloud, fit.spread)
         agreed, capture = len(self.looks) < 2 or self._is_settled(cloud), self._capture(cloud)
         doubt = 0.0 if agreed else float(np.hypot(np.sqrt(capture.missed) * MISSED_MASS, capture.scatter))
         return Pilot(
             self.joint, fit.warp, fit.reference, cloud.x[rows], log_joint[rows], fit.spread, self.looks,
             agreed, is_concave=self.is_concave, capture=capture, doubt=doubt, log_evidence=known,
-            vouched=self._vouched(capture), symmetries=self.symmetries or (), log_weights=log_weights,
+            vouched=self._vouched(capture), symmetries=self.symmetries or (), log_weights=log_weights, base=base, new=new,
         )  # fmt: skip
 
 

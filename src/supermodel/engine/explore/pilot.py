@@ -21,7 +21,6 @@ from supermodel.engine.policy import (
     FEW,
     FITTED,
     GOOD,
-    GROWN_SHARES,
     MOST_HILLS,
     NEARLY_EXACT,
     PRIOR_SHARE,
@@ -67,6 +66,8 @@ class Pilot:
     doubt: float = 0.0  # nats: the part of its error that replicates which do not agree leave
     symmetries: tuple[Symmetry, ...] = ()  # that were found, and how they are used
     log_weights: np.ndarray | None = None  # of the points, where they are many and answer for the posterior
+    base: Pilot | None = None  # where its reference is poor: that of the smaller model, which is extended in place of it, by
+    new: Any = None  # what was fitted to one component that the smaller model lacks
     roughness: Roughness = Roughness()  # below which no error of its evidence can be believed
 
     @property
@@ -154,12 +155,6 @@ def fitted_reference(
             best, best_surprise, best_fit, best_build = left, surprise, found, candidate.build
         if best < candidate.enough and not best_surprise > log_evidence + SURPRISED:  # as ln Z is known, if it is
             break
-    if joint.defence is not None and best_fit is not None:  # a larger share of it, if that fits better
-        warp, held = best_fit[0], (x[test], weight[test], log_joint[test])
-        tried = [best_fit[1]._replace(prior_share=share) for share in (PRIOR_SHARE, *GROWN_SHARES)]
-        nearest = min(tried, key=lambda reference: misfit(joint, warp, reference, *held)[1])
-        warp, reference = best_build(x, weight, log_joint, rng) or best_fit  # type: ignore[misc]
-        return Fit(warp, reference._replace(prior_share=nearest.prior_share), misfit(joint, warp, nearest, *held)[0])
     found = best_build(x, weight, log_joint, rng) if best_build else None
     warp, reference = found or best_fit  # type: ignore[misc]
     if isinstance(warp, Warp) and x.shape[1] > FEW and len(reference.hills.log_weights) == 1:
@@ -174,7 +169,7 @@ def misfit(joint: Joint, warp: Any, reference: Reference, x, weight, log_joint) 
     """
     u = warp.inverse(x)
     log_det = warp.log_det_at(u)
-    gap = log_joint + log_det - reference.log_density(np, u, joint.log_defence_at(x) + log_det)
+    gap = log_joint + log_det - reference.log_density(np, u, joint.space.log_prior_at(x) + log_det)
     w = weight / weight.sum()
     middle = weighted_quantile(gap, w, 0.5)
     clipped = np.clip(gap - middle, -20, 20)
