@@ -194,7 +194,7 @@ def orbits(seed: int) -> Counted:
 
 
 def lines(seed: int) -> Counted:
-    r"""$n_x \sim P(e^b (1.3 - 0.6 x / 80) + \sum A_i N(x; c_i, 1.5))$ in 80 bins, ln A uniform over 4..200 counts."""
+    r"""$n_x \sim P(e^b (1.3 - 0.6 x / 80) + \sum A_i N(x; c_i, 1.5))$ in 80 bins, ln A uniform over 10..300 counts."""
     rng = np.random.default_rng([604, seed])
     k, n, width = seed % 5, 80, 1.5
     x = np.arange(n) + 0.5
@@ -225,10 +225,10 @@ def lines(seed: int) -> Counted:
     def exact():
         from benchmarks.counts.spectra import Spectrum
 
-        return Spectrum(y.astype(float), x, shape, width, (np.log(10), 0.5), (4, 200), MOST).log_evidences(seed)
+        return Spectrum(y.astype(float), x, shape, width, (np.log(10), 0.5), (10, 300), MOST).log_evidences(seed)
 
     return Counted(
-        "lines", seed, k, lambda: {"c": _dist().Uniform(0, n), "A": _dist().LogUniform(4, 200)},
+        "lines", seed, k, lambda: {"c": _dist().Uniform(0, n), "A": _dist().LogUniform(10, 300)},
         lambda: {"b": _dist().Normal(np.log(10), 0.5)}, predict, predict_background, {"x": x, "y": y},
         log_likelihood, exact, "poisson", "line",
     )  # fmt: skip
@@ -249,7 +249,7 @@ def steps(seed: int) -> Counted:
     def exact():
         from benchmarks.counts.stairs import log_evidences
 
-        return log_evidences(x, y, sd[0], 2.0, 3.0, MOST)
+        return log_evidences(x, y, sd[0], 4.0, 3.0, MOST)
 
     def predict(p, x):
         import jax.numpy as jnp
@@ -260,7 +260,7 @@ def steps(seed: int) -> Counted:
         return step({name: v[name][..., None] for name in ("t", "d")}, x, xp)
 
     return Counted(
-        "steps", seed, k, lambda: {"t": _dist().Uniform(0, 1), "d": _dist().Normal(0, 2)},
+        "steps", seed, k, lambda: {"t": _dist().Uniform(0, 1), "d": _dist().Normal(0, 4)},
         lambda: {"c": _dist().Normal(0, 3)}, predict, lambda p: p["c"], {"x": x, "y": y, "error": sd},
         _gaussian(x, y, sd, parts, "c"), exact, name="step",
     )  # fmt: skip

@@ -70,7 +70,16 @@ class Spectrum:
         for value, back in zip(b, self.prior(b) - q, strict=True):
             scorer.begin(np.exp(value) * self.shape)
             logs.append(walks(scorer, by, rng, self.most, 1)[1][0] + back)
-        return pooled(np.array(logs))
+        values, errors = pooled(np.array(logs))
+        for k in (0, 1):  # sums over b
+            grid = mean[k] + sd[k] * np.linspace(-7, 7, 71)
+            terms = []
+            for value in grid:
+                alone = scorer.begin(np.exp(value) * self.shape)
+                terms.append(logsumexp(scorer.scores([]) + log_u) if k else alone)
+            values[k] = logsumexp(np.array(terms) + self.prior(grid)) + np.log(grid[1] - grid[0])
+            errors[k] = 0.0
+        return values, errors
 
     def log_evidences(self, seed: int = 0, count: int = 100) -> dict[int, tuple[float, float]]:
         """{k: (ln Z, its error)}."""
