@@ -13,6 +13,7 @@ from functools import partial
 from pathlib import Path
 
 from benchmarks.calibration import run, summary
+from benchmarks.counts.trial import main as counts
 from benchmarks.dimension import main as dimension
 from benchmarks.fire.trial import main as fire
 from benchmarks.mixtures import main as mixtures
@@ -52,6 +53,7 @@ def main(names: list[str]) -> int:
         "fire": fire, "sky": partial(fire, trial="sky"), "mixtures": mixtures,
         "nonnormal": nonnormal, "published": published, "survey": survey,
         "scheduler": scheduler, "dimension": dimension, "hierarchies": hierarchies, "symmetries": symmetries,
+        "counts": counts,
     }  # fmt: skip
     if names and names[0] in apart:
         return apart[names[0]](names[1:])

@@ -151,12 +151,15 @@ class Orbit:
     def log_evidences(self, seed: int = 0, count: int = 100, points: int = 6000) -> dict[int, tuple[float, float]]:
         """{k: (ln Z, its error)}."""
         rng = np.random.default_rng([903, seed])
-        found = self.search(rng)
-        parts = self.density(found, rng)
 
-        def run():
-            orbits, log_u = self.dictionary(parts, rng, points)
-            sets, logs = walks(self.scorer(orbits), self.proposals(orbits, log_u, found), rng, self.most, count)
-            return pooled(logs)
+        def search():
+            found = self.search(rng)
+            parts = self.density(found, rng)
 
-        return until(run, enough=0.05)
+            def run():
+                orbits, log_u = self.dictionary(parts, rng, points)
+                return pooled(walks(self.scorer(orbits), self.proposals(orbits, log_u, found), rng, self.most, count)[1])
+
+            return run
+
+        return until(search, enough=0.05)

@@ -84,5 +84,9 @@ class Spectrum:
     def log_evidences(self, seed: int = 0, count: int = 100) -> dict[int, tuple[float, float]]:
         """{k: (ln Z, its error)}."""
         rng = np.random.default_rng([904, seed])
-        known = self.search(rng)
-        return until(lambda: self.run(*known, rng, count))
+
+        def search():
+            known = self.search(rng)
+            return lambda: self.run(*known, rng, count)
+
+        return until(search, enough=0.05)

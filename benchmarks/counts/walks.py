@@ -10,7 +10,7 @@ which may depend on the number of components that there are. So nothing is lost 
 from __future__ import annotations
 
 from math import lgamma
-from typing import Any, Protocol
+from typing import Protocol
 
 import numpy as np
 from scipy.special import logsumexp
@@ -217,9 +217,10 @@ def some_sets(sets, logs, k: int, count: int, rng) -> np.ndarray:
     return sets[rng.choice(len(sets), count, p=p / p.sum()), :k]
 
 
-def until(run, enough: float = 0.04, least: int = 3, most: int = 24) -> dict[int, tuple[float, float]]:
-    """Runs apart, until they agree."""
-    runs = [run() for _ in range(least)]
+def until(search, enough: float = 0.04, least: int = 4, most: int = 24) -> dict[int, tuple[float, float]]:
+    """Runs apart, until they agree; `search()` returns a way to run, and half of the runs follow a second search."""
+    ways = [search(), search()]
+    runs = [ways[i % 2]() for i in range(least)]
     while max(error for _, error in repeated(runs).values()) > enough and len(runs) < most:
-        runs.append(run())
+        runs.append(ways[len(runs) % 2]())
     return repeated(runs)

@@ -76,5 +76,9 @@ class Wave:
     def log_evidences(self, seed: int = 0, count: int = 250, points: int = 3000):
         """{k: (ln Z, its error)}."""
         rng = np.random.default_rng([901, seed])
-        found = self.search(rng)
-        return until(lambda: self.run(found, rng, count, points))
+
+        def search():
+            found = self.search(rng)
+            return lambda: self.run(found, rng, count, points)
+
+        return until(search)

@@ -174,3 +174,5 @@ OPTIONS = (
 BY_NAME = {option.name: option for option in OPTIONS}
 IN_TOML = tuple(option for option in OPTIONS if not option.not_in_toml)
 FLAGS = tuple(option for option in OPTIONS if not option.not_a_flag)
+NOT_OF_COUNT = ("decide", "method", "share", "prior_odds")  # they are about models that differ in more than a number
+OF_COUNT = tuple(option.name for option in OPTIONS if option.name not in NOT_OF_COUNT)

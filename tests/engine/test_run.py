@@ -10,6 +10,7 @@ from scipy import stats
 import supermodel as sm
 from engine_problems import gamma_rates, good_report, made_run
 from supermodel.engine import goals, meter
+from supermodel.engine.cycles import close_cycles, open_cycle
 from supermodel.engine.kernels import KERNELS
 from supermodel.engine.policy import (
     CHEAP,
@@ -81,7 +82,7 @@ def test_first_draws_are_more_where_a_posterior_was_dear_to_find(changed, blocks
         cost_of_a_step=lambda tuning: 16,
     )  # fmt: skip
     arm = SimpleNamespace(first=0, second=what["second"], edge=edge, tuning=None)
-    run = Run({}, None, 0, pilots=[SimpleNamespace(evaluations=what["spent"])], pace=what["pace"])
+    run = Run({}, None, 0, pilots=[SimpleNamespace(evaluations=what["spent"], is_known=False)], pace=what["pace"])
     assert run._worth(arm) == blocks
 
 
@@ -134,7 +135,7 @@ def cycle(value, error=0.02, around=0.02, prior_share=0.05):
 
 def test_a_direct_edge_that_agrees_with_the_way_round_is_kept():
     run = cycle(1.0 + 0.9 * CLOSED * np.hypot(0.02, 0.02))
-    run._close_cycles()
+    close_cycles(run.arms)
     assert [arm.is_used for arm in run.arms] == [True, True, False]
     assert run.evidences().log_bayes_factor("m0", "m1").error == pytest.approx(0.02)
 
@@ -142,7 +143,7 @@ def test_a_direct_edge_that_agrees_with_the_way_round_is_kept():
 @pytest.mark.parametrize("value", [1.0 + 1.1 * CLOSED * np.hypot(0.02, 0.02), 1.0 - 0.5, np.nan])
 def test_a_direct_edge_that_disagrees_is_dropped(value):
     run = cycle(value)
-    run._close_cycles()
+    close_cycles(run.arms)
     assert [arm.is_used for arm in run.arms] == [False, True, True]
     found = run.evidences().log_bayes_factor("m0", "m1")
     assert found.value == pytest.approx(1.0) and found.error == pytest.approx(0.02)
@@ -150,18 +151,18 @@ def test_a_direct_edge_that_disagrees_is_dropped(value):
 
 def test_only_references_that_hold_the_prior_vouch_for_a_direct_edge():
     run = cycle(1.0 - 0.5, prior_share=0.0)
-    run._close_cycles()
-    assert [arm.is_used for arm in run.arms] == [True, True, False] and run._open_cycle() is None
+    close_cycles(run.arms)
+    assert [arm.is_used for arm in run.arms] == [True, True, False] and open_cycle(run.arms) is None
 
 
 def test_a_way_round_that_is_not_known_well_enough_is_sampled_first():
     run = cycle(1.5, around=2 * CLOSING_ERROR)
-    run._close_cycles()
+    close_cycles(run.arms)
     assert run.arms[0].is_used  # nothing can be said yet
-    assert run._open_cycle() in run.arms[1:] and run._stop() == ""
+    assert open_cycle(run.arms) in run.arms[1:] and run._stop() == ""
     assert run._most_useful() in run.arms[1:]
     closed = cycle(1.0)
-    assert closed._open_cycle() is None and closed._stop() == "target"
+    assert open_cycle(closed.arms) is None and closed._stop() == "target"
 
 
 # -- before anything is weighed ---------------------------------------------------------------------------------------

@@ -74,6 +74,9 @@ class Combined:
         self.names, self.k, self.combine = tuple(component.priors), k, combine
         self.part, self.rest = component.alone, background.alone if background is not None else None
         self.called = component.name
+        read = [getattr(each.predict, "columns", None) for each in (self.part, self.rest) if each and each.predict]
+        if None not in read:
+            self.columns = set().union(*read)  # that formulas read, see `Model.predicts_from`
 
     def __call__(self, p: Mapping[str, Any], data: Any) -> Any:
         return self.of(self.behind(p, data), self.parts(p, data))

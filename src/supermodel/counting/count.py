@@ -11,14 +11,13 @@ import os
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-import numpy as np
-
 from supermodel.comparing import compare_growing
 from supermodel.counting.component import Component, check, model_of, title
+from supermodel.counting.numbers import LEAST, MOST, check_stop, numbers_of, shares_of
 from supermodel.counting.result import Count
 from supermodel.counting.stopping import Enough
 from supermodel.engine.policy import COUNT_STOP
-from supermodel.errors import DataError, ModelError, SupermodelError
+from supermodel.errors import DataError, ModelError
 from supermodel.models.columns import as_columns
 
 
@@ -26,8 +25,8 @@ def count(
     component: Component,
     data: Any = None,
     *,
-    most: int = 4,
-    least: int = 0,
+    most: int = MOST,
+    least: int = LEAST,
     background: Component | None = None,
     noise: Any = None,
     combine: Callable[..., Any] | None = None,
@@ -62,9 +61,9 @@ def count(
     ones tells: it fell twice, and is taken to fall on as it did.
     All others are those of `compare`.
     """
-    numbers = _numbers(most, least)
+    numbers = numbers_of(most, least)
     _check(component, data, background, noise, combine, log_likelihood, stop)
-    shares = _prior(prior, numbers)
+    shares = shares_of(prior, numbers)
     names = [title(component, k) for k in numbers]
     models: dict[str, Any] = {}
     for k, name in zip(numbers, names, strict=True):
@@ -83,17 +82,6 @@ def count(
 # -- what was given ---------------------------------------------------------------------------------------------------
 
 
-def _numbers(most: Any, least: Any) -> range:
-    for label, value in (("most", most), ("least", least)):
-        if isinstance(value, bool) or not isinstance(value, int | np.integer):
-            raise SupermodelError(f"`{label}` is a number of components, an integer; got {value!r}.")
-    if not 0 <= least < most:
-        raise SupermodelError(
-            f"`most` must be above `least`, and that not below 0, or there is nothing to count; got least={least}, most={most}."
-        )
-    return range(int(least), int(most) + 1)
-
-
 def _check(
     component: Any, data: Any, background: Any, noise: Any, combine: Any, log_likelihood: Any, stop: Any
 ) -> None:
@@ -103,8 +91,7 @@ def _check(
                 f"`{label}` must be a Component(priors, predict=...); got {type(given).__name__}. "
                 'Write e.g. sm.Component({"P": dist.LogUniform(1, 1000), "K": ...}, predict=velocity, name="planet").'
             )
-    if isinstance(stop, bool | str) or not 0 <= stop < 1:
-        raise SupermodelError(f"`stop` is a probability, from 0 up and below 1; got {stop!r}.")
+    check_stop(stop)
     check(component, background)
     if (component.predict is None) == (log_likelihood is None):
         raise ModelError(
@@ -122,34 +109,6 @@ def _check(
                 f'there are no data to count {component.name}s in: `data` needs a column "y" of what was measured, e.g. '
                 f'data={{"x": x, "y": y, "error": e}}; got {got}.'
             )
-
-
-def _prior(given: Any, numbers: Sequence[int]) -> list[float]:
-    """The prior probability of each number."""
-    if given is None:
-        return [1 / len(numbers)] * len(numbers)
-    if isinstance(given, Mapping):
-        wrong = sorted(str(k) for k in given if k not in numbers)
-        if wrong:
-            raise SupermodelError(
-                f"`prior` gives a probability to {', '.join(wrong)}, but the numbers are {numbers[0]} to {numbers[-1]}."
-            )
-        shares = np.array([float(given.get(k, 0.0)) for k in numbers])
-    elif hasattr(given, "logpmf"):  # of SciPy
-        shares = np.exp(np.asarray(given.logpmf(np.array(numbers)), float))
-    elif hasattr(given, "log_prob"):
-        shares = np.exp(np.asarray(given.log_prob(np.array(numbers)), float))
-    else:
-        raise SupermodelError(
-            "`prior` on the number is None (uniform), a distribution of counts, e.g. dist.Poisson(1.5), or a dict "
-            f"{{number: probability}}; got {given!r}."
-        )
-    if not np.all(np.isfinite(shares)) or np.any(shares < 0) or not shares[0] * shares.sum() > 0:
-        raise SupermodelError(
-            f"the prior on the number must be finite, not negative, and above 0 for the least of them, {numbers[0]}; it gives "
-            f"{dict(zip(numbers, shares.tolist(), strict=True))}."
-        )
-    return (shares / shares.sum()).tolist()
 
 
 def _told(component: Component, numbers: Sequence[int], prior: Sequence[float], stop: float) -> dict[str, Any]:

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from supermodel.engine.arm import Arm
+from supermodel.engine.cycles import close_cycles, open_cycle
 from supermodel.engine.edge import Edge, padded
 from supermodel.engine.explore import Known, Pilot, explore
 from supermodel.engine.goals import Goals
@@ -23,8 +24,6 @@ from supermodel.engine.policy import (
     BOLDER,
     CHAINS,
     CHEAP,
-    CLOSED,
-    CLOSING_ERROR,
     DEAR,
     DEAR_PATH,
     DEAR_STEPS,
@@ -303,7 +302,7 @@ class Run:
             if not self.arms:
                 self.ended = self._reached()
                 return
-            self._close_cycles()
+            close_cycles(self.arms)
             self.ended = self._stop()
             if not self.ended:
                 arm = self._most_useful()
@@ -333,44 +332,6 @@ class Run:
         arm.owed = (0, 0)
         arm.look()
 
-    # -- cycles ---------------------------------------------------------------------------------------------------
-
-    def _cycles(self) -> list[tuple[Arm, Arm, Arm]]:
-        """(direct edge, the two edges of its models to the reference) of every direct edge on the tree."""
-        to_reference = {arm.first: arm for arm in self.arms if arm.second is None}
-        return [
-            (arm, to_reference[arm.first], to_reference[arm.second])
-            for arm in self.arms
-            if arm.second is not None and arm.is_used and self._vouches(to_reference, arm)
-        ]
-
-    @staticmethod
-    def _vouches(to_reference: dict[int, Arm], arm: Arm) -> bool:
-        """Whether the way round goes through references that hold the prior: others may be cut off like the direct edge."""
-        ends = [to_reference.get(arm.first), to_reference.get(-1 if arm.second is None else arm.second)]
-        references = [None if end is None else end.edge.pair.reference for end in ends]
-        return all(reference is not None and reference.prior_share > 0 for reference in references)
-
-    def _close_cycles(self) -> None:
-        """A direct edge that disagrees with the way through the reference is not used: the reference holds the prior."""
-        for direct, first, second in self._cycles():
-            around = first.report.value - second.report.value
-            error = float(np.hypot(first.report.error, second.report.error))
-            if error > CLOSING_ERROR:  # not known well enough to tell
-                continue
-            if not abs(direct.report.value - around) <= CLOSED * np.hypot(error, direct.report.error):
-                direct.is_used = False
-                first.is_used = second.is_used = True
-
-    def _open_cycle(self) -> Arm | None:
-        """The edge to the reference that keeps a direct edge from being checked."""
-        for _, first, second in self._cycles():
-            if not np.hypot(first.report.error, second.report.error) <= CLOSING_ERROR:
-                worse = max((first, second), key=lambda arm: arm.report.error)
-                if worse.report.n_draws < HOPELESS:
-                    return worse
-        return None
-
     # -- when to stop, what to do next ----------------------------------------------------------------------------
 
     def _most_useful(self) -> Arm:
@@ -378,7 +339,7 @@ class Run:
         path = self._path_of(*self._worst_pair())
         unsettled = [arm for arm in path if not is_settled(arm.report)]
         if not unsettled and self._difference(*self._worst_pair()).error <= self.goals.target_error:
-            closing = self._open_cycle()
+            closing = open_cycle(self.arms)
             if closing is not None:
                 return closing
             shallow = self._shallow()
@@ -392,7 +353,7 @@ class Run:
         a, b = self._worst_pair()
         path = self._path_of(a, b)
         settled = all(is_settled(arm.report) or arm.report.n_draws > HOPELESS for arm in path)
-        if settled and self._open_cycle() is None and self._shallow() is None:
+        if settled and open_cycle(self.arms) is None and self._shallow() is None:
             if len(self.models) == 2 and self.goals.is_decided(self.evidences().log_bayes_factor(*self.models)):
                 return "decided"
             if self._difference(a, b).error <= self.goals.target_error:

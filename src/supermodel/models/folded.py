@@ -120,7 +120,7 @@ class Folded(Space):
     def _in_form(self, points: np.ndarray, canonical: Canonical) -> np.ndarray:
         values, forms = formed(self, points, canonical)
         each = [
-            np.isclose(forms[n], v, rtol=AS_IT_WAS, atol=AS_IT_WAS * 1e-6).reshape(len(points), -1).all(axis=1)
+            np.isclose(forms[n], v, rtol=AS_IT_WAS, atol=AS_IT_WAS * 1e-6).all(axis=tuple(range(1, v.ndim)))
             for n, v in values.items()
         ]
         return np.all(each, axis=0)

@@ -98,7 +98,7 @@ def _reflect(priors: Mapping[str, Any], values: dict[str, np.ndarray], entries: 
                 f"the prior of {name!r} was read from a file and is known by its name only, so that its reflection cannot be told. "
                 "Load with load(path, models={...}) to have the models back."
             )
-        points = points_at(prior, values[name])
+        points = np.array(points_at(prior, values[name]))
         place = int(np.ravel_multi_index(index, prior.shape)) if index else 0
         points[rows, place] = 2 * centre - points[rows, place]
         values[name] = np.asarray(prior.values_at(points)).reshape(values[name].shape)

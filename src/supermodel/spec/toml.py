@@ -26,8 +26,8 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -37,13 +37,14 @@ from supermodel.errors import SupermodelError
 from supermodel.models.model import Model
 from supermodel.models.noise import Binomial, Gaussian, Noise, Poisson, StudentT
 from supermodel.models.table_file import Table, read_table
-from supermodel.options import IN_TOML
+from supermodel.options import IN_TOML, Option
 from supermodel.spec.formula import Formula, compile_formula
 from supermodel.spec.grammar import FormulaError
 from supermodel.spec.prior import parse_prior
-from supermodel.spec.source import Source, confined, text_of
+from supermodel.spec.source import Place, Source, confined, text_of
 
 RESPONSE = "y"  # what `Model` calls the measured column
+FORMULAS = ("noise", "models", "component", "background")  # the tables that hold some
 
 
 @dataclass(frozen=True, eq=False)
@@ -79,16 +80,11 @@ def parse_spec(
     """The comparison that a TOML text describes."""
     source = Source.of(text, name)
     top = source.tree
+    if "component" in top:
+        raise source.error(("component",), "components are counted, not compared", f"Run: supermodel count {name}")
     needed = ("data", "models") if columns is None else ("models",)
     source.check_keys((), top, ("data", "noise", "models", "run", *TEXTS), required=needed)
-    options = source.table(("run",), top.get("run", {}))
-    given = source.table(("data",), top.get("data", {}))
-    source.check_keys(("data",), given, ("file", "x", "y", "columns"))
-    # Data from elsewhere are not known yet: ones stand for them, which are positive, and counts.
-    table = _table(source, given, Path(directory), data_root) if columns is None else (
-        Table({column: np.ones(1) for column in columns}, "the data")
-    )  # fmt: skip
-    found = _Columns.of(source, given, table, options.get("missing") == "drop")
+    found = columns_of(source, directory, data_root, columns)
     common = source.table(("noise",), top.get("noise", {}))
     models, formulas = {}, {}
     described = source.table(("models",), top["models"])
@@ -99,7 +95,7 @@ def parse_spec(
     for label, given in described.items():
         models[label], formulas[label] = _model(source, ("models", label), given, common, found)
     models = _labelled(source, models)
-    run = _run_options(source, options, tuple(models))
+    run = run_options(source, tuple(models))
     return Spec(models, found.data, run, name, formulas, found.names)
 
 
@@ -108,32 +104,39 @@ TEXTS = ("labels", "units")  # of parameters, for tables and axes
 
 def _labelled(source: Source, models: dict[str, Model]) -> dict[str, Model]:
     known = tuple(dict.fromkeys(name for model in models.values() for name in model.priors))
-    given = {what: source.table((what,), source.tree.get(what, {})) for what in TEXTS}
-    for what, texts in given.items():
-        source.check_keys((what,), texts, known)
-        for name, text in texts.items():
-            if not source.text((what, name), text):
-                raise source.error((what, name), "a text is needed here")
+    given = {what: texts_of(source, (what,), source.tree.get(what, {}), known) for what in TEXTS}
     return {
         label: model.with_labels(*({n: t for n, t in given[what].items() if n in model.priors} for what in TEXTS))
         for label, model in models.items()
     }
 
 
+def texts_of(source: Source, where: Place, given: Any, known: Sequence[str]) -> dict[str, str]:
+    """The labels, or the units, of the parameters in `known`."""
+    texts = source.table(where, given)
+    source.check_keys(where, texts, tuple(known))
+    for name, text in texts.items():
+        if not source.text((*where, name), text):
+            raise source.error((*where, name), "a text is needed here")
+    return texts
+
+
 # -- data ---------------------------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, eq=False)
-class _Columns:
+class Columns:
+    """The data of a file, and what its formulas may call them."""
+
     data: dict[str, np.ndarray]  # as `Model` gets it, the measured column under "y"
     keys: dict[str, str]  # a column's name in formulas -> its key in `data`
-    unusable: dict[str, str]  # columns that are not all numbers, and why
+    unusable: dict[str, str]  # names that a formula may not use, columns that are not all numbers, and why
     complete: np.ndarray  # rows in which nothing is missing that a formula may name
     x: str = ""  # the key of the column over which predictions are drawn
     names: dict[str, str] = field(default_factory=dict)  # a key in `data` -> the column
 
     @classmethod
-    def of(cls, source: Source, given: Mapping[str, Any], table: Table, drops: bool) -> _Columns:
+    def of(cls, source: Source, given: Mapping[str, Any], table: Table, drops: bool) -> Columns:
         why_not = {name: _why_unusable(table, name, drops) for name in table.columns}
         unusable = {name: why for name, why in why_not.items() if why}
         columns = {name: values.astype(float) for name, values in table.columns.items() if name not in unusable}
@@ -149,11 +152,35 @@ class _Columns:
         keys = {name: name for name in columns}
         if response != RESPONSE and RESPONSE in keys:
             keys[RESPONSE] = "y (column)"
-        named = {response, *_names_in([source.tree.get("noise"), source.tree["models"]])}
+        named = {response, *_names_in([source.tree.get(part) for part in FORMULAS])}
         complete = np.all([np.isfinite(values) for name, values in columns.items() if name in named], axis=0)
         names = {**{keys[name]: name for name in columns}, RESPONSE: response}
         data = {key: columns[name] for key, name in names.items()}
         return cls(data, keys, unusable, complete, keys.get(x, ""), names)
+
+    @classmethod
+    def stored(cls, source: Source, where: Place, written: Mapping[str, Any], data: Mapping[str, np.ndarray]) -> Columns:
+        """Those of a stored result, whose formulas are `written`."""
+        keys = {str(name): str(key) for name, key in source.table(where, written["keys"]).items()}
+        return cls(dict(data), keys, {}, np.ones(len(data[RESPONSE]), bool), source.text(where, written["x"]))
+
+    def without(self, names: Iterable[str], why: str) -> Columns:
+        """The same, which tell why a formula may not use some names."""
+        return replace(self, unusable=self.unusable | {name: f"{name!r} {why}" for name in names})
+
+
+def columns_of(
+    source: Source, directory: str | Path, data_root: str | Path | None, columns: Sequence[str] | None = None
+) -> Columns:
+    """The columns of [data]; see `read_spec`."""
+    options = source.table(("run",), source.tree.get("run", {}))
+    given = source.table(("data",), source.tree.get("data", {}))
+    source.check_keys(("data",), given, ("file", "x", "y", "columns"))
+    # Data from elsewhere are not known yet: ones stand for them, which are positive, and counts.
+    table = _table(source, given, Path(directory), data_root) if columns is None else (
+        Table({column: np.ones(1) for column in columns}, "the data")
+    )  # fmt: skip
+    return Columns.of(source, given, table, options.get("missing") == "drop")
 
 
 def _table(source: Source, given: Mapping[str, Any], directory: Path, data_root: str | Path | None) -> Table:
@@ -202,7 +229,7 @@ def _read_file(source: Source, given: Mapping[str, Any], directory: Path, data_r
 def _inline(source: Source, given: Any) -> Table:
     columns = {}
     for name, values in source.table(("data", "columns"), given).items():
-        if not isinstance(values, list) or not all(_is_number(v) for v in values) or not values:
+        if not isinstance(values, list) or not all(is_number(v) for v in values) or not values:
             raise source.error(("data", "columns", name), f"the column {name!r} must be a list of finite numbers")
         columns[name] = np.array([float(v) for v in values])
     sizes = {name: len(values) for name, values in columns.items()}
@@ -211,7 +238,8 @@ def _inline(source: Source, given: Any) -> Table:
     return Table(columns, "[data]")
 
 
-def _is_number(value: Any) -> bool:
+def is_number(value: Any) -> bool:
+    """Whether a value of TOML is a finite number."""
     if isinstance(value, bool) or not isinstance(value, int | float):
         return False
     return abs(value) <= 1e300 and math.isfinite(value)
@@ -220,29 +248,19 @@ def _is_number(value: Any) -> bool:
 # -- models -------------------------------------------------------------------------------------------------------
 
 
-def _model(source: Source, where: tuple[str, ...], given: Any, common: Mapping[str, Any], columns: _Columns):
+def _model(source: Source, where: Place, given: Any, common: Mapping[str, Any], columns: Columns):
     given = source.table(where, given)
     source.check_keys(where, given, ("mean", "priors", "noise"), required=("mean",))
-    noise_at: tuple[str, ...] = ("noise",)
+    noise_at: Place = ("noise",)
     noise_given: Mapping[str, Any] = common
     if "noise" in given:
         noise_at, noise_given = (*where, "noise"), source.table((*where, "noise"), given["noise"])
-    priors: dict[str, Any] = {}
-    for path, table in (
-        ((*where, "priors"), given.get("priors", {})),
-        ((*noise_at, "priors"), noise_given.get("priors", {})),
-    ):
-        for name, text in source.table(path, table).items():
-            _check_parameter(source, (*path, name), name, columns, priors)
-            priors[name] = parse_prior(source, (*path, name), text)
-    mean = _formula(source, (*where, "mean"), given["mean"], columns, priors)
-    noise, in_noise = _noise(source, noise_at, noise_given, columns, priors)
-    for name in priors:
-        if name not in mean.names and name not in in_noise:
-            own = (*where, "priors", name) if name in given.get("priors", {}) else (*noise_at, "priors", name)
-            problem = f"the parameter {name!r} has a prior but appears in no formula of {'.'.join(where)}"
-            raise source.error(own, problem, "Use it in `mean` or in the noise, or remove it.")
-    found = Model(priors, predict=_Mean(mean, columns.keys), noise=noise)
+    tables = {(*at, "priors"): table.get("priors", {}) for at, table in ((where, given), (noise_at, noise_given))}
+    priors, places = parameters_of(source, tables, columns)
+    mean = formula_of(source, (*where, "mean"), given["mean"], columns, priors)
+    noise, in_noise = noise_of(source, noise_at, noise_given, columns, priors)
+    check_used(source, places, {*mean.names, *in_noise}, ".".join(where))
+    found = Model(priors, predict=Mean(mean, columns.keys), noise=noise)
     found.written = {"model": {**given, "noise": dict(noise_given)}, "keys": columns.keys, "x": columns.x}
     return found, mean.text
 
@@ -250,13 +268,33 @@ def _model(source: Source, where: tuple[str, ...], given: Any, common: Mapping[s
 def rewritten(label: str, written: Mapping[str, Any], data: Mapping[str, np.ndarray]) -> Model:
     """The model that a stored result tells of: its formulas, parsed anew over the stored columns."""
     source = Source("the stored formulas", (), {})
-    keys = {str(name): str(key) for name, key in source.table((label,), written["keys"]).items()}
-    columns = _Columns(dict(data), keys, {}, np.ones(len(data[RESPONSE]), bool), source.text((label,), written["x"]))
-    return _model(source, (label,), written["model"], {}, columns)[0]
+    return _model(source, (label,), written["model"], {}, Columns.stored(source, (label,), written, data))[0]
+
+
+def parameters_of(
+    source: Source, tables: Mapping[Place, Any], columns: Columns
+) -> tuple[dict[str, Any], dict[str, Place]]:
+    """The priors in some tables, and where each stands."""
+    priors: dict[str, Any] = {}
+    places: dict[str, Place] = {}
+    for path, table in tables.items():
+        for name, text in source.table(path, table).items():
+            places[name] = (*path, name)
+            _check_parameter(source, places[name], name, columns, priors)
+            priors[name] = parse_prior(source, places[name], text)
+    return priors, places
+
+
+def check_used(source: Source, places: Mapping[str, Place], used: Collection[str], whose: str) -> None:
+    """Refuse parameters that no formula uses."""
+    for name, place in places.items():
+        if name not in used:
+            problem = f"the parameter {name!r} has a prior but appears in no formula of {whose}"
+            raise source.error(place, problem, "Use it in `mean` or in the noise, or remove it.")
 
 
 def _check_parameter(
-    source: Source, where: tuple[str, ...], name: str, columns: _Columns, priors: Mapping[str, Any]
+    source: Source, where: Place, name: str, columns: Columns, priors: Mapping[str, Any]
 ) -> None:
     if name in columns.keys:
         raise source.error(where, f"{name!r} is a column of the data as well as a parameter", "Rename the parameter.")
@@ -266,10 +304,9 @@ def _check_parameter(
         raise source.error(where, f"{name!r} is no name that a formula can use", "Use letters, digits and underscores.")
 
 
-def _formula(
-    source: Source, where: tuple[str, ...], given: Any, columns: _Columns, priors: Mapping[str, Any]
-) -> Formula:
-    text = str(given) if _is_number(given) else source.text(where, given)
+def formula_of(source: Source, where: Place, given: Any, columns: Columns, priors: Mapping[str, Any]) -> Formula:
+    """The formula of a text, over columns and parameters."""
+    text = str(given) if is_number(given) else source.text(where, given)
     try:
         return compile_formula(text, [*columns.keys, *priors])
     except FormulaError as error:
@@ -289,8 +326,8 @@ FORMS = {
 _KEYS = {"gaussian": ("sigma",), "student_t": ("sigma", "df"), "poisson": ("link",), "binomial": ("trials", "link")}
 
 
-def _noise(
-    source: Source, where: tuple[str, ...], given: Mapping[str, Any], columns: _Columns, priors
+def noise_of(
+    source: Source, where: Place, given: Mapping[str, Any], columns: Columns, priors
 ) -> tuple[Noise, set[str]]:
     """The noise, and the parameters that it uses."""
     form = source.text((*where, "form"), given.get("form", "gaussian"))
@@ -308,25 +345,25 @@ def _noise(
             known = ", ".join([*columns.keys, *priors])
             raise source.error(where, f"the noise needs `{key}`, and there is no column or parameter of that name",
                                f"Write {key} = a number, or a formula in quotes of: {known}.")  # fmt: skip
-        if _is_number(value):
+        if is_number(value):
             if not value > 0:
                 raise source.error((*where, key), f"`{key}` must be positive; it is {value:g}")
             return float(value)
-        formula = _formula(source, (*where, key), value, columns, priors)
+        formula = formula_of(source, (*where, key), value, columns, priors)
         used.update(formula.names)
         if RESPONSE in formula.names and RESPONSE not in columns.keys:  # the noise would be given the data in its place
             raise source.error((*where, key), f"the noise cannot hold a parameter {RESPONSE!r}: the measured column is "
                                "called so there", "Rename the parameter.")  # fmt: skip
         if formula.text.strip() in columns.keys:
             _check_positive(source, (*where, key), formula.text.strip(), columns)
-        return _Known(formula, columns.keys)
+        return Known(formula, columns.keys)
 
     sigma = part("sigma", "sigma")
     noise = Gaussian(sigma) if kind == "gaussian" else StudentT(part("df", None), sigma)
     return noise, used
 
 
-class _Known:
+class Known:
     """A formula as a function of columns and parameters in one mapping."""
 
     def __init__(self, formula: Formula, keys: Mapping[str, str]):
@@ -337,21 +374,21 @@ class _Known:
         return self.formula({name: known[self.keys.get(name, name)] for name in self.formula.names})
 
 
-class _Mean(_Known):
+class Mean(Known):
     """A formula as the `predict` of a model."""
 
     def __call__(self, values: Mapping[str, Any], __columns__: Mapping[str, Any]) -> Any:  # type: ignore[override]
         return super().__call__({**__columns__, **values})
 
 
-def _check_positive(source: Source, where: tuple[str, ...], column: str, columns: _Columns) -> None:
+def _check_positive(source: Source, where: Place, column: str, columns: Columns) -> None:
     values = columns.data[columns.keys[column]]
     if not np.all(values[columns.complete] > 0):
         row = int(np.flatnonzero(~(values > 0) & columns.complete)[0])
         raise source.error(where, f"the column {column!r} must be positive; row {row + 1} is {values[row]:g}")
 
 
-def _counting(source: Source, where: tuple[str, ...], given: Mapping[str, Any], kind: str, columns: _Columns) -> Noise:
+def _counting(source: Source, where: Place, given: Mapping[str, Any], kind: str, columns: Columns) -> Noise:
     if kind == "poisson":
         noise: Noise = Poisson(_link(source, where, given, ("identity", "log")))
     else:
@@ -362,7 +399,7 @@ def _counting(source: Source, where: tuple[str, ...], given: Mapping[str, Any], 
                     (*where, "trials"), f"there is no column {trials!r}; columns are {', '.join(columns.keys)}"
                 )
             trials = columns.keys[trials]
-        elif not (_is_number(trials) and trials >= 1 and trials == int(trials)):
+        elif not (is_number(trials) and trials >= 1 and trials == int(trials)):
             raise source.error(
                 (*where, "trials"), f"`trials` must be a whole number or the name of a column; got {trials!r}"
             )
@@ -376,7 +413,7 @@ def _counting(source: Source, where: tuple[str, ...], given: Mapping[str, Any], 
     return noise
 
 
-def _link(source: Source, where: tuple[str, ...], given: Mapping[str, Any], known: tuple[str, ...]) -> str:
+def _link(source: Source, where: Place, given: Mapping[str, Any], known: tuple[str, ...]) -> str:
     link = given.get("link", known[0])
     if link not in known:
         raise source.error((*where, "link"), f"`link` must be one of {', '.join(known)}; got {link!r}")
@@ -386,13 +423,15 @@ def _link(source: Source, where: tuple[str, ...], given: Mapping[str, Any], know
 # -- options ------------------------------------------------------------------------------------------------------
 
 
-def _run_options(source: Source, given: Mapping[str, Any], names: tuple[str, ...]) -> dict[str, Any]:
-    source.check_keys(("run",), given, tuple(option.name for option in IN_TOML))
+def run_options(source: Source, names: tuple[str, ...], known: Sequence[Option] = IN_TOML) -> dict[str, Any]:
+    """The options in [run], out of those that are `known`, of a run with models of these names."""
+    given = source.table(("run",), source.tree.get("run", {}))
+    source.check_keys(("run",), given, tuple(option.name for option in known))
     if "prior_odds" in given:
         odds = source.table(("run", "prior_odds"), given["prior_odds"])
         source.check_keys(("run", "prior_odds"), odds, names, required=names)
     options = {}
-    for option in IN_TOML:
+    for option in known:
         if option.name in given:
             try:
                 options[option.name] = option.checked(given[option.name])

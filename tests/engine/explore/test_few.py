@@ -11,7 +11,8 @@ import supermodel as sm
 from engine_problems import Box, Conjugate, meter, two_modes
 from supermodel.embedding.warp import Warp, identity
 from supermodel.engine.explore import few, plain
-from supermodel.engine.explore.few import SLACK, look_at_few
+from supermodel.engine.explore.few import SLACK
+from supermodel.engine.explore.growing import look_at_few
 from supermodel.engine.explore.paths import by_level
 from supermodel.engine.policy import BATCH, EFFORTS, MISSED
 from supermodel.engine.probe import canonical

@@ -10,7 +10,7 @@ from benchmarks.fire.modes import label_switching
 import supermodel as sm
 from engine_problems import meter
 from supermodel.embedding.warp import Warp
-from supermodel.engine.explore import few
+from supermodel.engine.explore import growing
 from supermodel.engine.explore.climb import Mode
 from supermodel.engine.explore.fold import confirmed, folded
 from supermodel.errors import ModelError, SupermodelError
@@ -49,8 +49,8 @@ def test_blocks_are_put_in_order_by_the_number_that_tells_them_apart():
 
 
 def test_of_two_that_tell_apart_the_one_that_gathers_the_modes():
-    """By b the modes are one; by a they stay two, with b and d either way."""
-    modes = [mode([-2, -2, 2, 2], [0.1] * 4), mode([2.5, -2, -2, 2], [0.1] * 4)]
+    """By b the modes are near each other; by a they stay apart, with b and d either way."""
+    modes = [mode([-0.4, -2, 0.4, 2], [0.1] * 4), mode([0.4, -2, -0.4, 2], [0.1] * 4)]
     _, (exchange,) = folded(joint(), [PAIRS], modes, never)
     assert exchange.by == 1
 
@@ -245,8 +245,8 @@ def test_what_fails_in_the_posterior_is_explored_again(monkeypatch):
 
             return SimpleNamespace(joint=problem, points=np.zeros((0, 2)), symmetries=())
 
-    monkeypatch.setattr(few, "Explorer", Explorer)
-    pilot = few.look_at_few(problem, None, 0, 0, meter(), None)
+    monkeypatch.setattr(growing, "Explorer", Explorer)
+    pilot = growing.look_at_few(problem, None, 0, 0, meter(), None)
     assert begun == [True, False] and str(pilot.symmetries[0]).startswith("not so")
 
 

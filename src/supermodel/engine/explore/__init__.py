@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from supermodel.engine.explore.brought import look_at_brought
-from supermodel.engine.explore.few import look_at_few
+from supermodel.engine.explore.growing import look_at_few
 from supermodel.engine.explore.many import look_at_many
 from supermodel.engine.explore.nothing import look_at_nothing
 from supermodel.engine.explore.pilot import Look as Look

@@ -21,34 +21,26 @@ from supermodel.embedding.warp import Bent, identity
 from supermodel.engine.explore.capture import Capture, captured
 from supermodel.engine.explore.climb import Climber, Mode, distinct, find_modes, hills_of, summits
 from supermodel.engine.explore.cloud import Cloud, Prior, Warped, effective_size, scale_of
-from supermodel.engine.explore.extended import Extended, drawn, extended, with_smaller
 from supermodel.engine.explore.fold import ASKED, checked_symmetries, folded, refuted
-from supermodel.engine.explore.hills import lottery
 from supermodel.engine.explore.paths import by_level, is_floor, off_the_floor, polish
 from supermodel.engine.explore.pilot import Fit, Look, Pilot, fitted_reference
 from supermodel.engine.explore.plain import is_exact, is_smooth, look_far, through_all
 from supermodel.engine.explore.quadratic import by_quadratic, coefficients, fitted_quadratic
-from supermodel.engine.explore.race import race, rough, seems_concave, standing_out, starts_for, stratified
+from supermodel.engine.explore.race import race, rough, seems_concave, standing_out, stratified
 from supermodel.engine.explore.scout import Scout
 from supermodel.engine.explore.walks import follow
 from supermodel.engine.meter import Enough, Meter
 from supermodel.engine.policy import (
     AGREE_ERRORS,
     AGREE_NATS,
-    BASE,
     BATCH,
     CALM,
     DOF,
     ENOUGH,
-    FITTED,
     FLOOR,
-    GROWN_DRAWS,
-    GROWN_FIRST,
-    GROWN_FITS,
     MISSED,
     MISSED_MASS,
     MOST_MODES,
-    POOR,
     RACE_SHARE,
     RACE_STEPS,
     REPLICATED,
@@ -68,11 +60,10 @@ SLACK = 0.03  # nats: the least error that a look claims
 class Explorer:
     """Sealed replicates of one model; their clouds share nothing but the model until they are merged."""
 
-    def __init__(
-        self, joint: Joint, meter: Meter, seed: int, stream: int, effort: Effort, smaller: Pilot | None, may_fold: bool
-    ):
+    always_folds = False  # also where components are hard to tell apart
+
+    def __init__(self, joint: Joint, meter: Meter, seed: int, stream: int, effort: Effort, may_fold: bool):
         self.joint, self.meter, self.effort = joint, meter, effort
-        self.smaller = smaller  # what is known of the model that this one extends
         self.symmetries: tuple[Symmetry, ...] | None = None  # that were found, once they have been looked for
         self.refuted: tuple[Refuted, ...] = ()  # those that did not hold at the top of a climb
         self.may_fold = may_fold
@@ -83,7 +74,6 @@ class Explorer:
         self.bent: Bent | None = None  # and slopes about the heaviest mode
         self.scout = Scout(joint, meter, effort)
         self.sealed: list[tuple[Cloud, Look]] = []  # of replicates
-        self.proposal: Extended | None = None  # what is known of the smaller model, and more
         self.modes: list[Mode] = []  # that they found
         self.union: Any = None  # of all clouds, and
         self.merged_lengths: list[int] = []  # how long they were then
@@ -119,9 +109,8 @@ class Explorer:
         with np.errstate(over="ignore", under="ignore", divide="ignore", invalid="ignore"):
             since = self.meter.evaluations
             try:
-                plain = None
-                if self.smaller is None:
-                    plain = self._traced(known) if self.joint.is_traceable else self._quadratically(known)
+                self._check_declared(known)
+                plain = self._plain(known)
                 if plain is not None:
                     return plain
                 self._replicates(known)
@@ -133,6 +122,15 @@ class Explorer:
                 if not self.looks:
                     self._note("cut short", merged, since)
             return self._pilot(self._merged())
+
+    def _check_declared(self, known: tuple[np.ndarray, np.ndarray]) -> None:
+        """What the user says is symmetric must be, whether it will be folded or not."""
+        if self.may_fold and self.joint.model.exchangeable and self.symmetries is None:
+            self.symmetries = checked_symmetries(self.joint, *known, self.ask)
+
+    def _plain(self, known: tuple[np.ndarray, np.ndarray]) -> Pilot | None:
+        """A posterior that needs no replicates, or None."""
+        return self._traced(known) if self.joint.is_traceable else self._quadratically(known)
 
     def _traced(self, known: tuple[np.ndarray, np.ndarray]) -> Pilot | None:
         """A posterior that is normal to rounding, or concave as far as slopes can tell; None if it is neither."""
@@ -239,30 +237,29 @@ class Explorer:
         return min(self.effort.patience - (self.meter.evaluations - self.began), self.meter.left)
 
     def _replicate(self, k: int, size: int, known: tuple[np.ndarray, np.ndarray]) -> None:
-        """From the prior, or from what a smaller model knows, to a sealed ln Z, with nothing but its own random numbers."""
+        """From the prior to a sealed ln Z, with nothing but its own random numbers."""
         since, rng, level = self.meter.evaluations - len(known[0]), self.rng(20 + k), size * self.effort.level
-        grows, n = self.smaller is not None, size * self.effort.first_black
-        cloud = self._begun(known, min(n, GROWN_FIRST) if grows else self._fewer(n, level), rng)
-        if grows:
-            cloud, modes = self._found_in_what_is_left(cloud, size, rng, is_first=k == 0)
-        else:
-            off_the_floor(cloud, rng, FLOOR * self.effort.first_black)
-            cloud, modes = self._found(cloud, size, rng, is_first=k == 0)
+        cloud, modes = self._searched(known, size, rng, is_first=k == 0)
         hills = hills_of(modes, DOF).hills if modes else None
         if hills is not None:
             cloud.grow(Warped(identity(self.joint.dimension), hills), BATCH * min(len(hills.log_weights), 16), rng)
-        if self.smaller is not None and k == 0:  # the same in all replicates: what it knows of points is asked for once
-            self.proposal = extended(self.joint, self.smaller, self.symmetries or ())
-        if self.proposal is not None:
-            cloud.grow(self.proposal, GROWN_DRAWS * n, rng)
-            for _ in range(GROWN_FITS):
-                cloud.grow(self.proposal.fitted(cloud, rng), n, rng)
-        else:
-            by_level(cloud, rng, level)
+        self._onwards(cloud, size, rng)
         polish(cloud, rng, level, start=hills, least=int(len(modes) > 1))
         self.modes += modes
         self._note("replicate" if k < 2 else f"replicate × {size}", cloud, since)
         self.sealed.append((cloud, self.looks[-1]))
+
+    def _searched(
+        self, known: tuple[np.ndarray, np.ndarray], size: int, rng: np.random.Generator, is_first: bool
+    ) -> tuple[Cloud, list[Mode]]:
+        """Draws of the prior, and modes."""
+        cloud = self._begun(known, self._fewer(size * self.effort.first_black, size * self.effort.level), rng)
+        off_the_floor(cloud, rng, FLOOR * self.effort.first_black)
+        return self._found(cloud, size, rng, is_first)
+
+    def _onwards(self, cloud: Cloud, size: int, rng: np.random.Generator) -> None:
+        """From the prior to the posterior: levels."""
+        by_level(cloud, rng, size * self.effort.level)
 
     def _fewer(self, n: int, least: int) -> int:
         """Of draws that are to be as dense in the part of the prior that is explored as `n` in the whole."""
@@ -321,26 +318,6 @@ class Explorer:
         full = size * self.effort.race / (1 if is_odd else CALM)
         return self._fewer(int(min(full, RACE_SHARE * self._patience() / each)), BATCH)
 
-    def _found_in_what_is_left(
-        self, cloud: Cloud, size: int, rng: np.random.Generator, is_first: bool
-    ) -> tuple[Cloud, list[Mode]]:
-        """Modes by climbs that begin at draws of the smaller model: what is new is searched for alone, then all moves."""
-        climber, opened, smaller = self._climber(cloud), self.joint.opened, self.smaller
-        x = with_smaller(smaller, self.joint, opened.space.sample_prior(rng, BATCH), drawn(smaller, rng, BATCH))
-        held = rough(opened, self.meter, x, climber.scale)
-        names = set(smaller.joint.space.names)
-        new = np.concatenate([np.full(opened.space.priors[n].size, n not in names) for n in opened.space.names])
-        most = max(self._starts(size, bool(held.any())), BATCH)
-        n = max(starts_for(opened, self.meter, x, climber.scale, held & new, most), BATCH)
-        starts = stratified(opened, n, np.flatnonzero(held & new if np.any(held & new) else new), rng)
-        starts = with_smaller(smaller, self.joint, starts, drawn(smaller, rng, len(starts)))
-        tops = race(climber, starts, held & new, rng, ~new)
-        best = sorted(tops, key=lambda top: -top[1])[:BATCH]
-        modes = self._distinct(climber, tops, [])
-        if np.any(held & ~new):  # what the smaller model had found may have to move
-            modes = self._distinct(climber, race(climber, np.array([point for point, _ in best]), held, rng), modes)
-        return self._folded(cloud, modes) if is_first else (cloud, modes)
-
     def _distinct(self, climber: Climber, tops: list, known: list[Mode]) -> list[Mode]:
         """The modes among the tops of climbs, in the one labelling that is kept."""
         if tops and self.joint.origin is not None:
@@ -363,7 +340,7 @@ class Explorer:
         x, value = cloud.x[rows], cloud.log_likelihood[rows]
         if self.symmetries is None:
             self.symmetries = checked_symmetries(whole, x, value, self.ask)
-        self.joint, self.symmetries = folded(whole, self.symmetries, modes, self.ask, self.smaller is not None)
+        self.joint, self.symmetries = folded(whole, self.symmetries, modes, self.ask, self.always_folds)
         if self.joint is whole:
             return cloud, modes
         self.clouds, self.looks, self.warps, self.bent = [], [], (), None
@@ -492,20 +469,6 @@ class Explorer:
         w = np.exp(cloud.log_weights() - cloud.log_weights().max())
         return self.rng(6).choice(len(cloud), BATCH, p=w / w.sum())
 
-    def _draws(self, cloud: Cloud, left: float) -> tuple[np.ndarray, np.ndarray | None]:
-        """Rows of the posterior: some draws, or, where replicates answer for it, as many weighted ones as it takes."""
-        if self.smaller is None or len(self.sealed) < 2 or left < POOR:
-            return self._rows(cloud), None
-        rows, w = lottery(np.exp(cloud.log_weights() - cloud.log_weights().max()), FITTED, self.rng(6))
-        return rows, np.log(w / w.sum())
-
-    def _extended_by(self, cloud: Cloud, left: float) -> tuple[Pilot | None, Any]:
-        """What a larger model extends in place of this one, if its reference is too poor; and what was fitted to what is new."""
-        if self.smaller is None or left < BASE or self.proposal is None:
-            return None, None
-        fitted = self.proposal.fitted(cloud, self.rng(16))
-        return fitted.base, fitted.new
-
     def _pilot(self, cloud: Cloud) -> Pilot:
         n = self.effort.level if self.sealed else max(self.effort.second, BATCH)
         with contextlib.suppress(Enough):  # a limited budget: what is there has to do
@@ -521,25 +484,11 @@ class Explorer:
         fit: Fit = fitted_reference(
             self.joint, cloud.x, weight, log_joint, self.rng(7), warps, known, self.bent, self._hills()
         )
-        rows, log_weights = self._draws(cloud, fit.spread)
-        base, new = self._extended_by(cloud, fit.spread)
+        rows = self._rows(cloud)
         agreed, capture = len(self.looks) < 2 or self._is_settled(cloud), self._capture(cloud)
         doubt = 0.0 if agreed else float(np.hypot(np.sqrt(capture.missed) * MISSED_MASS, capture.scatter))
         return Pilot(
             self.joint, fit.warp, fit.reference, cloud.x[rows], log_joint[rows], fit.spread, self.looks,
             agreed, is_concave=self.is_concave, capture=capture, doubt=doubt, log_evidence=known,
-            vouched=self._vouched(capture), symmetries=self.symmetries or (), log_weights=log_weights, base=base, new=new,
+            vouched=self._vouched(capture), symmetries=self.symmetries or (),
         )  # fmt: skip
-
-
-def look_at_few(
-    joint: Joint, known: Any, seed: int, stream: int, meter: Meter, effort: Effort, smaller: Pilot | None = None
-) -> Pilot:
-    """Explore a model of few parameters; one that is symmetric only as far as prior draws and modes tell, again without that."""
-    explorer = Explorer(joint, meter, seed, stream, effort, smaller, True)
-    pilot = explorer.explore(known)
-    wrong = explorer.refuted or refuted(pilot.joint, pilot.points, None, explorer.ask)
-    if wrong:
-        pilot = Explorer(joint, meter, seed, stream, effort, smaller, False).explore(known)
-        pilot.symmetries = wrong
-    return pilot
