@@ -101,10 +101,8 @@ class Clusters:
         spread = np.sqrt(NU / rng.chisquare(NU, draws))[:, None]
         x = means[part] + spread * np.einsum("nij,nj->ni", factors[part], rng.normal(size=(draws, d)))
         x = np.where(rng.random(draws)[:, None] < SAFE, self.draw(rng, (draws, k)).reshape(draws, d), x)
-        q = logsumexp(
-            [np.log(w) + multivariate_t.logpdf(x, m, f @ f.T, NU) for w, m, f in zip(weights, means, factors, strict=True)],
-            axis=0,
-        )
+        parts = zip(weights, means, factors, strict=True)
+        q = logsumexp([np.log(w) + multivariate_t.logpdf(x, m, f @ f.T, NU) for w, m, f in parts], axis=0)
         x = x.reshape(draws, k, 3)
         ordered = np.all(np.diff(x[..., 0], axis=1) > 0, axis=1)
         prior = self.log_prior(x)
@@ -128,6 +126,6 @@ def log_evidences(y, means, log_widths, most: int, seed: int = 0, runs: int = 3)
     found = {1: (adaptive(log_f, one.centre - 7 * one.spread, one.centre + 7 * one.spread, [120, 60]), 3e-4)}
     for k in range(2, most + 1):
         rng, clusters = np.random.default_rng([906, seed, k]), Clusters(y, means, log_widths, k)
-        made = [clusters.importance(rng, 4, 500, 12, 40_000 * k) for _ in range(runs)]
+        made = [clusters.importance(rng, 3, 500, 10, 25_000 * k) for _ in range(runs)]
         found[k] = repeated([(np.array([value]), np.array([error])) for value, error in made])[0]
     return found

@@ -158,8 +158,9 @@ class Orbit:
 
             def run():
                 orbits, log_u = self.dictionary(parts, rng, points)
-                return pooled(walks(self.scorer(orbits), self.proposals(orbits, log_u, found), rng, self.most, count)[1])
+                by = self.proposals(orbits, log_u, found)
+                return pooled(walks(self.scorer(orbits), by, rng, self.most, count)[1])
 
             return run
 
-        return until(search, enough=0.05)
+        return until(search, enough=0.06)

@@ -19,17 +19,22 @@ class Spectrum:
         self.limits = np.log(strengths)
 
     def dictionary(self, rng, fine: float = 1.0):
-        """Places, and the scorer, of a grid that is shifted at random; ln of the weight of each entry."""
+        """Places, and the scorer, of a grid that is shifted at random in place; ln of the weight of each entry."""
         n, (low, high) = len(self.x), self.limits
-        places, sizes = int(420 * fine), int(32 * fine)
+        places, sizes = int(420 * fine), int(32 * fine) + int(rng.integers(-3, 4))
         c = (np.arange(places) + rng.random()) * n / places
-        log_a = low + (np.arange(sizes) + rng.random()) * (high - low) / sizes
+        # Midpoints, since the weakest may be the likeliest.
+        log_a = low + (np.arange(sizes) + 0.5) * (high - low) / sizes
         near = int(np.ceil(11 * self.width)) + 1
         first = np.clip(np.round(c - near / 2).astype(int), 0, n - near)
         bins = self.x[first[:, None] + np.arange(near)]
         unit = np.exp(-0.5 * ((bins - c[:, None]) / self.width) ** 2) / (self.width * np.sqrt(2 * np.pi))
         lines = (np.exp(log_a)[None, :, None] * unit[:, None, :]).reshape(-1, near)
-        return np.repeat(c, sizes), Counts(self.y, lines, np.repeat(first, sizes)), np.full(len(lines), -np.log(len(lines)))
+        return (
+            np.repeat(c, sizes),
+            Counts(self.y, lines, np.repeat(first, sizes)),
+            np.full(len(lines), -np.log(len(lines))),
+        )
 
     def prior(self, b):
         return -0.5 * ((b - self.centre) / self.spread) ** 2 - np.log(self.spread) - 0.5 * LOG_2PI
@@ -89,4 +94,4 @@ class Spectrum:
             known = self.search(rng)
             return lambda: self.run(*known, rng, count)
 
-        return until(search, enough=0.05)
+        return until(search, enough=0.06)

@@ -160,8 +160,8 @@ def judged(row: dict, known: dict) -> dict:
 
 
 HEADER = (
-    "family", "runs", "no answer", "all p within 2", "within 3", "ln Z steps: rms z", "within 2", "most probable: decisive", "right",
-    "fail", "p beyond", "median calls", "median s",
+    "family", "runs", "no answer", "all p within 2", "within 3", "ln Z steps: rms z", "within 2", "most probable: decisive",
+    "right", "fail", "p beyond", "median calls", "median s",
 )  # fmt: skip
 
 
@@ -171,18 +171,18 @@ def table(kind: str, families: list[str]) -> str:
     out = ["| " + " | ".join(HEADER) + " |", "|---" * len(HEADER) + "|"]
     for family in families:
         mine = [row for (name, _, way), row in rows.items() if (name, way) == (family, kind)]
-        answers = [row for row in mine if "numbers" in row]
+        answers = [row for row in mine if np.all(np.isfinite([*row.get("probability", {"": np.nan}).values()]))]
         if not answers:
             continue
         found = [judged(row, known[family, row["seed"]]) for row in answers]
         worst = np.array([np.max(np.abs(f["z"])) for f in found])
-        steps = np.concatenate([f["steps"] for f in found])
+        steps = np.concatenate([f["steps"][np.isfinite(f["steps"])] for f in found])
         decisive = [f for f in found if f["decisive"]]
         over = sum(f["missed"] > max(f["more"], 0.01) for f in found)  # more is missed than the answer says
         cells = (
             family, len(mine), len(mine) - len(answers), np.sum(worst < 2), np.sum(worst < 3), f"{np.sqrt(np.mean(steps**2)):.2f}",
             f"{np.mean(np.abs(steps) < 2):.0%}", len(decisive), sum(f["agrees"] for f in decisive),
-            f"{np.mean([row['level'] == 'fail' for row in answers]):.0%}", over,
+            f"{np.mean([row.get('level') == 'fail' for row in mine]):.0%}", over,
             f"{np.median([row['calls'] for row in answers]):,.0f}", f"{np.median([row['seconds'] for row in answers]):.0f}",
         )  # fmt: skip
         out.append("| " + " | ".join(map(str, cells)) + " |")
@@ -229,7 +229,7 @@ def main(argv: list[str]) -> int:
         row |= {"truth": known["log_evidence"], "truth_error": known["error"]}
         keep(RUNS, row)
         shown = {k: round(p, 3) for k, p in row.get("probability", {}).items()}
-        exact = dict(zip(known["log_evidence"], softmax(list(known["log_evidence"].values())).round(3).tolist(), strict=True))
+        exact = softmax(list(known["log_evidence"].values())).round(3).tolist()
         print(f"{family} {seed} ({known['true']}): {shown} for {exact}, ", end="")
         print(f"{row.get('level', row.get('note'))}, {row.get('calls')} calls, {row['seconds']} s", flush=True)
     if args.against_compare:

@@ -18,7 +18,8 @@ from scipy.special import logsumexp
 from benchmarks.sky.truths import LOG_2PI
 
 PLAIN = ((1.0, 0.25), (0.5, 0.1), (0.2, 0.1))  # (tau, its share of the walks)
-EARLY = ((0.0, 0.0, 0.0), (0.0, 0.05, 0.1), (0.1, 0.3, 0.5))  # tau while tilted, by the number of components that there are
+# tau while tilted, by the number of components that there are
+EARLY = ((0.0, 0.0, 0.0), (0.0, 0.05, 0.1), (0.1, 0.3, 0.5))
 
 
 class Scorer(Protocol):
@@ -28,7 +29,7 @@ class Scorer(Protocol):
 
     def add(self, j: int, place: int | None = None) -> None: ...  # entry j of the dictionary joins, or takes a place
 
-    def scores(self, members: list[int]) -> np.ndarray: ...  # ln L of these that joined (by their places) and each other one
+    def scores(self, members: list[int]) -> np.ndarray: ...  # ln L of these (by their places) and any one
 
 
 class Linear:
@@ -38,7 +39,8 @@ class Linear:
         n = len(y)
         self.y, self.base = y / sd, base * base_sd / sd[:, None]
         self.columns = design * spread / sd[:, None]  # (dictionary, n, 2)
-        self.flat = np.ascontiguousarray(self.columns.transpose(1, 2, 0).reshape(n, -1))  # all first columns, all second
+        # All first columns, then all second.
+        self.flat = np.ascontiguousarray(self.columns.transpose(1, 2, 0).reshape(n, -1))
         a, b = np.split(self.flat, 2, axis=1)
         self.own = np.stack([1 + np.sum(a * a, 0), np.sum(a * b, 0), 1 + np.sum(b * b, 0)])
         self.image = self.y @ self.flat
@@ -99,7 +101,11 @@ class Counts:
 
     def scores(self, members: list[int]) -> np.ndarray:
         rate = sum((self.added[i] for i in members), self.background)
-        gain = np.einsum("ij,ij->i", self.y_near, np.log1p(self.lines / rate[self.near]))
+        logs = np.log(self.lines + rate[self.near])
+        before = np.concatenate([[0.0], np.cumsum(self.y * np.log(rate))])
+        gain = np.einsum("ij,ij->i", self.y_near, logs) - (
+            before[self.first + self.lines.shape[1]] - before[self.first]
+        )
         return self._value(rate) + gain - self.total
 
 
@@ -217,7 +223,7 @@ def some_sets(sets, logs, k: int, count: int, rng) -> np.ndarray:
     return sets[rng.choice(len(sets), count, p=p / p.sum()), :k]
 
 
-def until(search, enough: float = 0.04, least: int = 4, most: int = 24) -> dict[int, tuple[float, float]]:
+def until(search, enough: float = 0.05, least: int = 4, most: int = 24) -> dict[int, tuple[float, float]]:
     """Runs apart, until they agree; `search()` returns a way to run, and half of the runs follow a second search."""
     ways = [search(), search()]
     runs = [ways[i % 2]() for i in range(least)]

@@ -9,7 +9,7 @@ from benchmarks.counts.walks import Linear, Proposals, gibbs, pooled, some_sets,
 
 
 class Wave:
-    """Data and priors of $y = c + \\sum a_i \\cos 2\\pi f_i t + b_i \\sin 2\\pi f_i t$; the prior of f is uniform, or of ln f."""
+    r"""Data and priors of $y = c + \sum a_i \cos 2\pi f_i t + b_i \sin 2\pi f_i t$; the prior of f is uniform, or of ln f."""
 
     def __init__(self, t, y, sd, spread, base_sd, window, in_log: bool, most: int):
         self.t, self.y, self.sd, self.spread, self.base_sd = t, y, sd, spread, base_sd
@@ -17,10 +17,13 @@ class Wave:
         self.in_log, self.most, self.span = in_log, most, np.ptp(t)
 
     def log_prior(self, f):
-        return -np.log(f * np.log(self.high / self.low)) if self.in_log else np.full(len(f), -np.log(self.high - self.low))
+        per_f = np.log(self.high / self.low) * f if self.in_log else self.high - self.low + 0 * f
+        return -np.log(per_f)
 
     def prior_cdf(self, f):
-        return np.log(f / self.low) / np.log(self.high / self.low) if self.in_log else (f - self.low) / (self.high - self.low)
+        if self.in_log:
+            return np.log(f / self.low) / np.log(self.high / self.low)
+        return (f - self.low) / (self.high - self.low)
 
     def scorer(self, f) -> Linear:
         phase = 2 * np.pi * self.t * f[:, None]

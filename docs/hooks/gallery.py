@@ -12,13 +12,17 @@ from typing import TYPE_CHECKING, Any
 import matplotlib
 
 from supermodel.comparing import compare
+from supermodel.counting.component import Component
+from supermodel.counting.count import count
 from supermodel.models.model import Model
+from supermodel.models.noise import Gaussian
 from supermodel.report import plots
 from supermodel.verdict.verdict import Reason, Verdict
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
+    from supermodel.counting.result import Count
     from supermodel.results.comparison import Comparison
 
 RESOLUTION = 110  # dots per inch: small files that still read well
@@ -79,11 +83,28 @@ def calibration() -> Any:
     return calibrate(models, n=10, simulate=simulate, target_error=0.2, progress=False)
 
 
+def lines() -> Count:
+    """How many emission lines are in a spectrum of two?"""
+    import jax.numpy as jnp
+    import numpy as np
+    import numpyro.distributions as dist
+
+    def profile(p: Mapping[str, Any], x: Any) -> Any:
+        return p["A"] * jnp.exp(-0.5 * ((x - p["c"]) / 0.8) ** 2)
+
+    rng, x = np.random.default_rng(2), np.linspace(0, 30, 60)
+    y = 5 + 6 * np.exp(-0.5 * ((x - 8) / 0.8) ** 2) + 3 * np.exp(-0.5 * ((x - 21) / 0.8) ** 2)
+    line = Component({"c": dist.Uniform(0, 30), "A": dist.HalfNormal(6)}, profile, name="line")
+    background = Component({"level": dist.Normal(0, 10)}, lambda p: p["level"])
+    data = {"x": x, "y": y + 0.7 * rng.standard_normal(60), "error": np.full(60, 0.7)}
+    return count(line, data, background=background, noise=Gaussian("error"), most=3, explore="quick", progress=False)
+
+
 def pictures() -> dict[str, Callable[[], Axes]]:
     """Name of the picture to a function that draws it."""
     import numpyro.distributions as dist
 
-    wave, poly = sine(), polynomials()
+    wave, poly, counted = sine(), polynomials(), lines()
     failed = replace(
         wave, verdict=Verdict("fail", (Reason("few_crossings", "planted, to show how a failed run looks."),))
     )
@@ -101,6 +122,8 @@ def pictures() -> dict[str, Callable[[], Axes]]:
         "spike": lambda: plots.averaged(wave, "phi", fixed=0.0, prior_odds={"fixed": 50, "free": 1}),
         "predictions": lambda: plots.predictions(wave),
         "corner": lambda: plots.corner(poly, "quartic"),
+        "numbers": lambda: counted.plot("numbers"),
+        "found": lambda: counted.plot("data")[0],
         "drivers": lambda: wave.drivers().plot(),
         "calibration": lambda: calibration().plot(),
         "fail": lambda: plots.alpha(failed, 1),

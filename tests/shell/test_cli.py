@@ -116,7 +116,7 @@ BAD = {
     "seed": (["compare", SINE, "--seed", "-1"], None, "seed"),
     "error": (["compare", SINE, "--target-error", "0"], None, "positive"),
     "command": (["compute"], None, "there is no command 'compute'. Did you mean 'compare'?"),
-    "no command at all like it": (["xyz"], None, "Commands are demo, compare, regress, many, check"),
+    "no command at all like it": (["xyz"], None, "Commands are demo, compare, count, regress, many, check"),
     "option": (["compare", SINE, "--sede", "1"], None, "usage: supermodel compare"),
     "option, told": (
         ["compare", SINE, "--sede", "1"],

@@ -109,7 +109,10 @@ class Combined:
 def _check_shape(name: str, prediction: Any, data: Any) -> None:
     """Refuse what cannot be added to the rest, one number per datum."""
     y = data.get("y") if isinstance(data, Mapping) else None
-    if y is not None and np.shape(prediction) not in ((), np.shape(y)):
+    if y is None or np.shape(prediction) in ((), np.shape(y)):
+        return
+    # Other places than those of the data may be asked for, along a column of another length.
+    if np.shape(prediction) not in {np.shape(column) for column in data.values() if hasattr(column, "shape")}:
         raise DataError(
             f'the prediction of the {name} has the shape {np.shape(prediction)}, but data["y"] has {np.shape(y)}: the '
             "components could not be added. Return one prediction per datum (or one number for all)."

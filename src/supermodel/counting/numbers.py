@@ -54,5 +54,5 @@ def shares_of(given: Any, numbers: Sequence[int]) -> list[float]:
 
 def check_stop(stop: Any) -> None:
     """Refuse what is no probability at which to stop."""
-    if isinstance(stop, bool | str) or not 0 <= stop < 1:
+    if isinstance(stop, bool) or not isinstance(stop, int | float | np.number) or not 0 <= stop < 1:
         raise SupermodelError(f"`stop` is a probability, from 0 up and below 1; got {stop!r}.")

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from supermodel.counting.component import Component, numbered
+from supermodel.counting.contributions import Contributions, contributions
 from supermodel.counting.found import Components, found_in
 from supermodel.counting.stopping import beyond
 from supermodel.errors import SupermodelError
@@ -148,11 +149,23 @@ class Count:
         """The components of the model of k of them, in increasing order of the parameter `by`."""
         return found_in(self, k, by)
 
+    @cached_property
+    def contributions(self) -> Contributions:
+        """What each component of the most probable number adds to the prediction, over draws: what pictures show."""
+        return contributions(self)
+
     def parameters(self, i: int) -> dict[str, str]:
         """{parameter of the component: its name in the model} of the i-th component, counted from 1."""
         return {name: numbered(name, i) for name in self.asked["parameters"]}
 
     # -- showing --------------------------------------------------------------------------------------------------
+
+    @property
+    def headline(self) -> str:
+        """`2 planets: probability 0.981 ± 0.002`."""
+        from supermodel.counting.words import headline
+
+        return headline(self)
 
     def __str__(self) -> str:
         from supermodel.counting.words import text
@@ -167,7 +180,10 @@ class Count:
         return html(self)
 
     def plot(self, what: str = "numbers", ax: Any = None) -> Any:
-        """A picture: "numbers" (their probabilities), "data" with what was found and what is left, "component" by component."""
+        """A picture: "numbers" (their probabilities), "data" with what was found and what is left, "components" or one of them.
+
+        "component 1" is one alone. An Axes comes back, of "data" and "components" an array of them.
+        """
         from supermodel.counting.pictures import plot
 
         return plot(self, what, ax)

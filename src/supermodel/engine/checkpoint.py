@@ -20,6 +20,7 @@ from supermodel.engine.edge import Block, Edge
 from supermodel.engine.explore import Look, Pilot
 from supermodel.engine.explore.capture import Capture
 from supermodel.engine.explore.cloud import Warped
+from supermodel.engine.explore.profile import Profile
 from supermodel.engine.kernels import KERNELS, State, Tuning
 from supermodel.engine.network import joined
 from supermodel.engine.policy import BOLD, CHAINS
@@ -92,9 +93,9 @@ def _pilot_arrays(p: Pilot) -> dict[str, np.ndarray]:
     arrays = {"points": p.points, "log_joint": p.log_joint}
     arrays |= {} if p.log_weights is None else {"log_weights": p.log_weights}
     arrays |= {f"warp_{name}": np.asarray(value) for name, value in p.warp._asdict().items()}
-    if p.new is not None:
-        arrays |= {f"new_warp_{name}": np.asarray(value) for name, value in p.new.warp._asdict().items()}
-        arrays |= {f"new_hills_{name}": np.asarray(value) for name, value in p.new.hills._asdict().items()}
+    for i, density in enumerate(p.new):
+        parts = [density] if isinstance(density, Profile) else [density.warp, density.hills]
+        arrays |= {f"new{i}_{name}": np.asarray(value) for part in parts for name, value in part._asdict().items()}
     return arrays | {f"hills_{name}": np.asarray(value) for name, value in p.reference.hills._asdict().items()}
 
 
@@ -116,6 +117,7 @@ def _pilot_attributes(p: Pilot) -> dict[str, Any]:
         "symmetries": [as_data(symmetry) for symmetry in p.symmetries],
         "is_folded": p.joint.origin is not None,
         "base": "" if p.base is None else p.base.name,
+        "highest": [float(p.highest)] if np.isfinite(p.highest) else [],
     }
 
 
@@ -140,17 +142,22 @@ def _restored_pilot(joint: Joint, g: dict[str, np.ndarray], row: dict[str, Any],
         joint, warp, reference, g["points"], g["log_joint"], float(row["spread"]), looks, bool(row["is_agreed"]),
         float(row["step"]), float(row["acceptance"]), bool(row.get("is_concave", False)), Capture(*row.get("capture", ())),
         *(row.get("vouched") or (np.nan, np.inf)), float(row.get("doubt", 0.0)), symmetries,
-        g.get("log_weights"), known.get(row.get("base", "")), _restored_component(g), Roughness.of(row.get("roughness", ())),
+        g.get("log_weights"), known.get(row.get("base", "")), *(row.get("highest") or [-np.inf]), _restored_densities(g),
+        Roughness.of(row.get("roughness", ())),
     )  # fmt: skip
 
 
-def _restored_component(g: dict[str, np.ndarray]) -> Warped | None:
-    """What was fitted to one component that the base lacks."""
-    if "new_warp_mean" not in g:
-        return None
-    hills = Hills(*(g[f"new_hills_{name}"] for name in Hills._fields))
-    warp = Warp(*(g[f"new_warp_{name}"] for name in Warp._fields))
-    return Warped(warp, hills._replace(dof=float(hills.dof)))
+def _restored_densities(g: dict[str, np.ndarray]) -> tuple[Any, ...]:
+    """What was known of one component that the base lacks."""
+    found: list[Any] = []
+    while any(name.startswith(f"new{len(found)}_") for name in g):
+        label = f"new{len(found)}_"
+        if f"{label}edges" in g:
+            found.append(Profile(*(g[label + name] for name in Profile._fields)))
+            continue
+        warp, hills = (kind(*(g[label + name] for name in kind._fields)) for kind in (Warp, Hills))
+        found.append(Warped(warp, hills._replace(dof=float(hills.dof))))
+    return tuple(found)
 
 
 def _arm_arrays(arm: Arm) -> dict[str, np.ndarray]:

@@ -52,6 +52,7 @@ DIRECT_MANY, MANY = 1.0, 4  # measuring a pair has its price too
 # -- exploration ------------------------------------------------------------------------------------------------------
 
 FEW = 20  # parameters up to which hills are fitted and drawn from; beyond, chains with gradients or moved particles
+FEW_GROWN = 40  # the same of models that begin at what a smaller one leaves: of one component more, few are new
 PRIOR_SHARE = 0.05  # of the prior in a reference: what the hills miss is still proposed, at a cost of 5% of the jumps
 EXACT = 1e-6  # nats of spread, prior draws included, below which a posterior is taken as normal to rounding
 SURELY_NORMAL = 1e-3  # nats of spread that no bend of an affine warp can lower by much
@@ -115,10 +116,18 @@ INSIDE = 0.05  # share of a reference in the kept labelling, below which it is n
 BASE = 1.0
 POOR = 0.5  # nats of spread of ln J - ln r from which on replicates that extend a smaller model answer, and not chains to r
 PER_NUMBER, WIDER = 20, 1.1  # effective points for each number of what is new that shape its fit; and by how much that is wider
+# Nats of ln Z below a smaller model, by so many errors, from which on a larger one needs no more than two replicates: in its
+# favour stands less than a hundredth.
+IMPROBABLE, IMPROBABLE_ERRORS = 5.0, 3.0
 BLIND = 0.1  # of such a proposal that is the prior of all parameters
-GROWN_FITS = 3  # times that the new component is fitted, and drawn from as often as from the prior
+# Times that the new component is fitted, and drawn from as often as from the prior: at least, and at most until so many draws
+# are effective, which a replicate's ln Z then rests on.
+GROWN_FITS, MOST_FITS, GROWN_ENOUGH = 3, 10, 500
 GROWN_DRAWS = 4  # times the prior draws of a replicate, of that proposal: what needs no further component is found by it
 GROWN_FIRST = 256  # prior draws of a replicate that extends a smaller model: a scale
+# Of the profile of a new component: steps of the climbs in each of its cells, starts in one where others of its coordinates turn
+# as well, and the part of its weight that is even over the prior.
+PROFILE_STEPS, PROFILE_TRIES, PROFILE_EVEN = 20, 4, 0.1
 STARTS_PER_TURN = 4  # climbs of a race for each step of the prior's width in which ln L turns no more: its basins
 # Of `count`: the probability of more components below which no more are tried, as no number in a text would change by it; and
 # how often in a row ln Z must have fallen, for a box needs two change points, of which the first alone may be worth nothing.

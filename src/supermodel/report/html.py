@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from dataclasses import replace
 from functools import cache, partial
 from importlib import resources
@@ -104,40 +104,44 @@ def facts(result: Comparison) -> list[tuple[str, str]]:
     ]
 
 
-def sections(result: Comparison, scale: Any) -> list[Section]:
-    """All parts of the report that this result can fill."""
+def sections(result: Comparison, scale: Any, without: Collection[str] = ()) -> list[Section]:
+    """All parts of the report that this result can fill, but for those with a title of `without`."""
+
+    def part(title: str, *rest: Any) -> Section:
+        return Section(title) if title in without else section(title, *rest)
+
     matrix = [matrix_cells(result.matrix())] if len(result.names) > 2 else []
     built = [
-        section(
+        part(
             "The answer",
             "Models, best first. ln Z = fit + Occam: how well the model fits on average, minus the information gained "
             "about its parameters.",
             [ranking_cells(result.table()), *matrix],
             _answer_plots(result, scale),
         ),
-        section("Data and predictions", "", [], _data_plots(result)),
-        section(
+        part("Data and predictions", "", [], _data_plots(result)),
+        part(
             "What drives the preference",
             "How much of ln B each datum would take away if it were left out.",
             [],
             _drivers_plots(result),
         ),
         _prediction(result),
-        section(
+        part(
             "Prior sensitivity",
             "ln B if a prior were wider or narrower, by reweighting the draws: no likelihood was called. Shaded where "
             "the weights fail: to know more there, run with that prior.",
             [],
             _sensitivity_plots(result, scale),
         ),
-        section("Posteriors", " ".join(symmetries(result)), [parameter_cells(result)], _posterior_plots(result)),
-        section(
+        part("Posteriors", " ".join(symmetries(result)), [parameter_cells(result)], _posterior_plots(result)),
+        part(
             "Priors, and who shares what",
             "Every prior is normalised; a Bayes factor depends on it.",
             [prior_cells(result)],
             [],
         ),
-        section(
+        part(
             "Inside the run",
             "Each supermodel joins two ends through α. The draws must cross often, both estimators must agree, and "
             "the chains must tell the same story.",

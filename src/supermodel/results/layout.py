@@ -76,6 +76,14 @@ LATER: dict[str, Check] = {  # which the first files do not have
     "labels": _table(_text),
     "units": _table(_text),
 }
+COUNT: dict[str, Check] = {  # of `count`, which makes a `Count` of the comparison
+    "component": _text,
+    "parameters": _each(_text),
+    "least": _whole,
+    "most": _whole,
+    "prior": _each(_number),
+    "stop": _number,
+}
 SETTINGS: dict[str, Check] = {
     "target_error": _number,
     "ended": _text,
@@ -84,6 +92,7 @@ SETTINGS: dict[str, Check] = {
     "dropped": _whole,
     "rows": _whole,
     "pilots": _table(lambda pilot: _any_table(pilot) and _text(pilot.get("method"))),
+    "count": lambda told: _any_table(told) and all(check(told.get(key)) for key, check in COUNT.items()),
 }
 PRIOR: dict[str, Check] = {"description": _text, "shape": _each(_whole)}
 FAMILY: dict[str, Check] = {"arguments": _any_table, "wraps": _each(_wrap)}

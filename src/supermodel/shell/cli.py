@@ -15,12 +15,13 @@ from typing import TYPE_CHECKING, Any
 
 from supermodel import __version__
 from supermodel.errors import SupermodelError, suggestion
-from supermodel.options import BY_NAME, FLAGS
-from supermodel.shell import many, regress
-from supermodel.shell.folder import write_numbers
+from supermodel.options import BY_NAME, FLAGS, OF_COUNT
+from supermodel.shell import count, many, regress
+from supermodel.shell.folder import write
 from supermodel.shell.reader import say, unread
 
 if TYPE_CHECKING:
+    from supermodel.counting.result import Count
     from supermodel.results.comparison import Comparison
     from supermodel.verdict.verdict import Verdict
 
@@ -87,7 +88,14 @@ def _parser() -> tuple[argparse.ArgumentParser, Collection[str]]:
     sub = command("compare", _compare, "compare the models of a TOML or Python file")
     _file_argument(sub)
     _run_options(sub)
-    sub.add_argument("--out", type=Path, metavar="DIR", help="write run.nc, report.html and result.json there")
+    _out_option(sub)
+    _json_option(sub)
+
+    sub = command("count", _count, "count the components in the data of a TOML file")
+    count.add_arguments(sub)
+    _data_root_option(sub)
+    _run_options(sub, OF_COUNT)
+    _out_option(sub)
     _json_option(sub)
 
     sub = command("regress", _regress, "compare the regressions of a formula on a table")
@@ -157,6 +165,10 @@ def _given(args: argparse.Namespace) -> dict[str, Any]:
     return found
 
 
+def _out_option(sub: argparse.ArgumentParser) -> None:
+    sub.add_argument("--out", type=Path, metavar="DIR", help="write run.nc, report.html and result.json there")
+
+
 def _json_option(sub: argparse.ArgumentParser) -> None:
     sub.add_argument("--json", action="store_true", help="print JSON, for machines")
 
@@ -177,7 +189,7 @@ def _demo(args: argparse.Namespace) -> int:
     result = demo.run(args.out, **_given(args), **_quiet(args))
     _print(result, args.json)
     found = result.log_bayes_factor("free", "fixed")
-    written = _write(result, args.out)
+    written = write(result, args.out)
     if not args.json:
         print(f"\nln B(free, fixed): {found} here, {demo.TRUTH:.4f} by quadrature.")
         print(f"Report: {written['report']}\nNow with your own data: change {args.out / 'sine.toml'}, then")
@@ -199,24 +211,23 @@ def _compare(args: argparse.Namespace) -> int:
     given = _given(args)  # a wrong flag is told before a file is read
     if (regression := regression_of(args.file, args.data_root)) is not None:
         return regress.show(regression.run(**_quiet(args), **given), args.json, args.out)
-    result = _run(args)
-    _print(result, args.json)
-    if args.out is not None:
-        written = _write(result, args.out)
-        if not args.json:
-            print("\n" + "\n".join(f"{label}: {path}" for label, path in written.items()))
-    return _code(result)
+    return _answered(_run(args), args)
+
+
+def _count(args: argparse.Namespace) -> int:
+    return _answered(count.asked(args, _given(args) | _quiet(args)), args)
 
 
 def _check(args: argparse.Namespace) -> int:
     from supermodel.models.columns import received
     from supermodel.report.tables import Cells
+    from supermodel.spec.count import count_of
     from supermodel.spec.file import read_file
     from supermodel.spec.regression import regression_of
 
     if (regression := regression_of(args.file, args.data_root)) is not None:
         return regress.check(regression, args.json)
-    file = read_file(args.file, args.data_root)
+    file = count_of(args.file, args.data_root) or read_file(args.file, args.data_root)
     data = received(file.data, file.models.values(), file.run.get("missing", "raise")).data
     rows = [_probe(name, model, data) for name, model in file.models.items()]
     if args.json:
@@ -283,6 +294,11 @@ def _sensitivity(args: argparse.Namespace) -> int:
         result = _run(args)
     else:
         result = _load(args.run)
+        if hasattr(result, "component"):
+            raise SupermodelError(
+                f"{args.run} is a count: its components have one prior, and `sensitivity` would change that of one of them. "
+                "Count again with another prior."
+            )
     curve = result.sensitivity(args.parameter, args.scales)
     if args.json:
         _dump({
@@ -314,10 +330,21 @@ def _run(args: argparse.Namespace) -> Comparison:
     return compare(file.models, file.data, **{**file.run, **_quiet(args), **given})
 
 
-def _code(result: Comparison, verdict: Verdict | None = None) -> int:
+def _answered(result: Comparison | Count, args: argparse.Namespace) -> int:
+    """Print a result, write it where that is asked for, and return the exit code."""
+    _print(result, args.json)
+    if args.out is not None:
+        written = write(result, args.out)
+        if not args.json:
+            print("\n" + "\n".join(f"{label}: {path}" for label, path in written.items()))
+    return _code(result)
+
+
+def _code(result: Comparison | Count, verdict: Verdict | None = None) -> int:
     """The exit code of a run, or of this verdict on a pair of it; it may have been interrupted before there was an answer."""
     verdict = result.verdict if verdict is None else verdict
-    is_stopped = result.settings.get("ended") == "interrupted" and not verdict.is_reliable
+    settings = getattr(result, "comparison", result).settings
+    is_stopped = settings.get("ended") == "interrupted" and not verdict.is_reliable
     return INTERRUPTED if is_stopped else verdict.exit_code
 
 
@@ -325,7 +352,7 @@ def _quiet(args: argparse.Namespace) -> dict[str, bool]:
     return {"progress": False} if args.json else {}
 
 
-def _load(path: Path) -> Comparison:
+def _load(path: Path) -> Comparison | Count:
     import supermodel
 
     if path.suffix in (".toml", ".py"):
@@ -335,14 +362,7 @@ def _load(path: Path) -> Comparison:
     return supermodel.load(path)
 
 
-def _write(result: Comparison, folder: Path) -> dict[str, Path]:
-    numbers = write_numbers(folder, result.to_json())
-    result.save(folder / "run.nc")
-    result.report(folder / "report.html")
-    return {"report": folder / "report.html", "run": folder / "run.nc", "numbers": numbers}
-
-
-def _print(result: Comparison, as_json: bool) -> None:
+def _print(result: Comparison | Count, as_json: bool) -> None:
     if as_json:
         say(result.to_json())
     elif sys.stdout.isatty():

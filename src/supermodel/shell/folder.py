@@ -3,8 +3,21 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from supermodel.errors import SupermodelError
+
+if TYPE_CHECKING:
+    from supermodel.counting.result import Count
+    from supermodel.results.comparison import Comparison
+
+
+def write(result: Comparison | Count, folder: Path) -> dict[str, Path]:
+    """Write all there is of a result: its numbers, itself, its page."""
+    numbers = write_numbers(folder, result.to_json())
+    result.save(folder / "run.nc")
+    result.report(folder / "report.html")
+    return {"report": folder / "report.html", "run": folder / "run.nc", "numbers": numbers}
 
 
 def write_numbers(folder: Path, numbers: str) -> Path:

@@ -8,26 +8,42 @@ from supermodel.report import text
 from supermodel.report.tables import Cells, ranking_cells
 
 if TYPE_CHECKING:
+    from supermodel.counting.result import Count
     from supermodel.results.comparison import Comparison
 
 COLOURS = {"ok": "green", "caution": "yellow", "limit": "yellow", "fail": "bold red"}
 
 
-def show(result: Comparison, console: Any = None) -> None:
+def show(result: Comparison | Count, console: Any = None) -> None:
     """Print a result with rich."""
     from rich.console import Console
     from rich.text import Text
 
+    from supermodel.counting.result import Count
+
     console = console or Console(highlight=False)
-    first, *rest = text.headline(result).splitlines()
+    inner = result.comparison if isinstance(result, Count) else result
+    first, rest, cells = _of_count(result) if isinstance(result, Count) else _of_comparison(result)
     console.print(Text(first, style="bold"))
-    console.print(Text("\n".join(rest)))
-    console.print(table(ranking_cells(result.table()), console.width))
+    console.print(Text(rest))
+    for each in cells:
+        console.print(table(each, console.width))
+    console.print(Text(text.verdict(inner), style=COLOURS[inner.verdict.level]))
+    console.print(Text(text.provenance(inner), style="dim"))
+
+
+def _of_comparison(result: Comparison) -> tuple[str, str, list[Cells]]:
+    """Its first line, the others, and the tables."""
+    first, *rest = text.headline(result).splitlines()
     marginals = text.parameters(result)
-    if marginals is not None:
-        console.print(table(marginals, console.width))
-    console.print(Text(text.verdict(result), style=COLOURS[result.verdict.level]))
-    console.print(Text(text.provenance(result), style="dim"))
+    return first, "\n".join(rest), [ranking_cells(result.table()), *([] if marginals is None else [marginals])]
+
+
+def _of_count(result: Count) -> tuple[str, str, list[Cells]]:
+    from supermodel.counting.words import headline, number_cells
+
+    is_known = result.comparison.weighed and result.best > 0
+    return headline(result), result.stopped, [number_cells(result), *([result.components.cells()] if is_known else [])]
 
 
 def table(cells: Cells, width: int) -> Any:

@@ -159,7 +159,9 @@ class Columns:
         return cls(data, keys, unusable, complete, keys.get(x, ""), names)
 
     @classmethod
-    def stored(cls, source: Source, where: Place, written: Mapping[str, Any], data: Mapping[str, np.ndarray]) -> Columns:
+    def stored(
+        cls, source: Source, where: Place, written: Mapping[str, Any], data: Mapping[str, np.ndarray]
+    ) -> Columns:
         """Those of a stored result, whose formulas are `written`."""
         keys = {str(name): str(key) for name, key in source.table(where, written["keys"]).items()}
         return cls(dict(data), keys, {}, np.ones(len(data[RESPONSE]), bool), source.text(where, written["x"]))
@@ -293,9 +295,7 @@ def check_used(source: Source, places: Mapping[str, Place], used: Collection[str
             raise source.error(place, problem, "Use it in `mean` or in the noise, or remove it.")
 
 
-def _check_parameter(
-    source: Source, where: Place, name: str, columns: Columns, priors: Mapping[str, Any]
-) -> None:
+def _check_parameter(source: Source, where: Place, name: str, columns: Columns, priors: Mapping[str, Any]) -> None:
     if name in columns.keys:
         raise source.error(where, f"{name!r} is a column of the data as well as a parameter", "Rename the parameter.")
     if name in priors:

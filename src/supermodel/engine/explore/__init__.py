@@ -19,7 +19,7 @@ from supermodel.engine.explore.nothing import look_at_nothing
 from supermodel.engine.explore.pilot import Look as Look
 from supermodel.engine.explore.pilot import Pilot as Pilot
 from supermodel.engine.meter import Meter
-from supermodel.engine.policy import FEW, Effort
+from supermodel.engine.policy import FEW, FEW_GROWN, Effort
 from supermodel.jax_scope import in_float64
 from supermodel.models.joint import Joint
 
@@ -37,7 +37,7 @@ class Explorer(NamedTuple):
 EXPLORERS = (
     Explorer("nothing", lambda joint: joint.dimension == 0, look_at_nothing),
     Explorer("brought", lambda joint: joint.model.pilot_points is not None, look_at_brought),
-    Explorer("few", lambda joint: joint.dimension <= FEW, look_at_few),
+    Explorer("few", lambda joint: joint.dimension <= (FEW if joint.model.extends is None else FEW_GROWN), look_at_few),
     Explorer("many", lambda joint: True, look_at_many),
 )
 

@@ -38,7 +38,7 @@ class Extended:
     choices: np.ndarray  # (m, K): which components are those of the smaller model, and then those that are new
     names: tuple[tuple[str, ...], ...]  # of the parameters of each component that is new
     log_inside: float  # ln of the share of r in the part of its space that is kept
-    new: Warped | None = None  # h but for its part of the prior, in the coordinates of the last component; None: the prior
+    new: tuple[Any, ...] = ()  # densities of the last component, of which h is the mean, but for its part of the prior
     _known: dict[int, np.ndarray] = field(default_factory=dict)  # ln r / pi at batches of points that were asked for before
 
     # -- the proposal ---------------------------------------------------------------------------------------------
@@ -48,10 +48,13 @@ class Extended:
         x = space.sample_prior(rng, n)
         known = np.flatnonzero(rng.random(n) >= BLIND)
         x[known] = with_smaller(self.base, self.joint, x[known], drawn(self.base, rng, len(known)))
-        for names in self.names if self.new is not None else ():
-            rows = known[rng.random(len(known)) >= BLIND]
-            for name, part in self._parts(self.new.draw(rng, len(rows)), names):
-                x[rows, space.slices[name]] = part
+        for names in self.names:
+            which = rng.integers(max(len(self.new), 1), size=len(known))
+            which[rng.random(len(known)) < BLIND] = -1
+            for i, density in enumerate(self.new):
+                rows = known[which == i]
+                for name, part in self._parts(density.draw(rng, len(rows)), names):
+                    x[rows, space.slices[name]] = part
         if self.joint.opened is not self.joint:
             return self.joint.space.in_order(x)
         if self.exchange is not None:
@@ -63,7 +66,7 @@ class Extended:
         return self.joint.space.log_prior_at(x) + np.logaddexp(np.log(BLIND), np.log1p(-BLIND) + ratio)
 
     def fitted(self, cloud: Cloud, rng: np.random.Generator) -> Extended:
-        """The same with h fitted to the weighted points of a cloud, of each of which one choice says what is new."""
+        """The same with a fit in h to the weighted points of a cloud, of each of which one choice says what is new."""
         log_w = flattened(cloud.log_weights(), PER_NUMBER * (len(self._columns) + 1))
         rows, w = lottery(np.exp(log_w - log_w.max()), FITTED, rng)
         ratios, phi = self._ratios(cloud.x[rows]), self._components(cloud.x[rows])
@@ -73,7 +76,7 @@ class Extended:
         new = np.concatenate([phi[self.choices[of, -1 - j], np.arange(len(rows))] for j in range(n)])
         weight, warp = np.tile(w, n), by_moments(new, np.tile(w, n))
         sample = Sample(warp.inverse(new), weight / weight.sum(), np.tile(left, n))
-        return replace(self, new=Warped(warp, fit(sample, rng, MOST_HILLS, DOF).widened(WIDER)))
+        return replace(self, new=(*self.new, Warped(warp, fit(sample, rng, MOST_HILLS, DOF).widened(WIDER))))
 
     # -- its parts ------------------------------------------------------------------------------------------------
 
@@ -83,12 +86,12 @@ class Extended:
         if key not in self._known:  # all proposals of a cloud are asked for the same points
             self._known[key] = np.stack([self._base_ratio(self._ordered(x, choice)) for choice in self.choices])
         base = self._known[key]
-        if self.new is None:
+        if not self.new:
             return base
         log_prior, new = self._log_prior_of_new, []
         for phi in self._components(x):
-            ratio = self.new.log_density(phi) - log_prior(phi)
-            new.append(np.logaddexp(np.log(BLIND), np.log1p(-BLIND) + ratio))
+            fits = log_sum(np.stack([density.log_density(phi) for density in self.new], axis=1)) - np.log(len(self.new))
+            new.append(np.logaddexp(np.log(BLIND), np.log1p(-BLIND) + fits - log_prior(phi)))
         return base + np.array(new)[self.choices[:, -len(self.names) :]].sum(axis=1)
 
     def _base_ratio(self, x: np.ndarray) -> np.ndarray:
@@ -150,6 +153,9 @@ def extended(joint: Joint, smaller: Pilot, found: Sequence[Symmetry]) -> Extende
     blocks = blocks or [tuple(name for name in joint.space.names if name not in known)]
     old = [i for i, block in enumerate(blocks) if set(block) <= known]
     new = [i for i, block in enumerate(blocks) if not set(block) & known]
+    places = joint.opened.space.slices
+    in_place = sorted(range(len(blocks[-1])), key=lambda i: places[blocks[-1][i]].start)
+    blocks = [tuple(block[i] for i in in_place) for block in blocks]
     rest = [name for name in joint.space.names if name not in known and not any(name in block for block in blocks)]
     is_ordered = len(old) < 2 or base.joint.origin is not None
     if rest or len(old) + len(new) < len(blocks) or old + new != list(range(len(blocks))) or not is_ordered:
@@ -158,10 +164,9 @@ def extended(joint: Joint, smaller: Pilot, found: Sequence[Symmetry]) -> Extende
     inside = _share_inside(base)
     if len(choices) > MOST_CHOICES or inside < INSIDE:
         return None
-    own = smaller.new if base is not smaller else None
     return Extended(
         joint, base, exchanges[0] if exchanges else None, np.array(choices), tuple(blocks[i] for i in new), np.log(inside),
-        own if own is not None and len(new) > 1 else None,
+        smaller.new,
     )  # fmt: skip
 
 

@@ -21,7 +21,7 @@ from supermodel.embedding.warp import Bent, identity
 from supermodel.engine.explore.capture import Capture, captured
 from supermodel.engine.explore.climb import Climber, Mode, distinct, find_modes, hills_of, summits
 from supermodel.engine.explore.cloud import Cloud, Prior, Warped, effective_size, scale_of
-from supermodel.engine.explore.fold import ASKED, checked_symmetries, folded, refuted
+from supermodel.engine.explore.fold import ASKED, By, checked_symmetries, folded, refuted
 from supermodel.engine.explore.paths import by_level, is_floor, off_the_floor, polish
 from supermodel.engine.explore.pilot import Fit, Look, Pilot, fitted_reference
 from supermodel.engine.explore.plain import is_exact, is_smooth, look_far, through_all
@@ -60,7 +60,7 @@ SLACK = 0.03  # nats: the least error that a look claims
 class Explorer:
     """Sealed replicates of one model; their clouds share nothing but the model until they are merged."""
 
-    always_folds = False  # also where components are hard to tell apart
+    order: By | None = None  # which number puts components in order, where that is known beforehand
 
     def __init__(self, joint: Joint, meter: Meter, seed: int, stream: int, effort: Effort, may_fold: bool):
         self.joint, self.meter, self.effort = joint, meter, effort
@@ -340,7 +340,7 @@ class Explorer:
         x, value = cloud.x[rows], cloud.log_likelihood[rows]
         if self.symmetries is None:
             self.symmetries = checked_symmetries(whole, x, value, self.ask)
-        self.joint, self.symmetries = folded(whole, self.symmetries, modes, self.ask, self.always_folds)
+        self.joint, self.symmetries = folded(whole, self.symmetries, modes, self.ask, self.order)
         if self.joint is whole:
             return cloud, modes
         self.clouds, self.looks, self.warps, self.bent = [], [], (), None

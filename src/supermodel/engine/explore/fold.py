@@ -34,17 +34,19 @@ from supermodel.models.symmetry import (
 )
 
 Ask = Callable[[np.ndarray], np.ndarray]
+By = Callable[[Exchange], int | None]
 
 ASKED = 6  # of the heaviest modes, at which a symmetry is asked again
 SHUFFLED = 8  # draws of a folded posterior at which other images must leave ln L as it is
 
 
 def folded(
-    joint: Joint, found: Sequence[Symmetry], modes: Sequence[Mode], ask: Ask, always: bool = False
+    joint: Joint, found: Sequence[Symmetry], modes: Sequence[Mode], ask: Ask, by: By | None = None
 ) -> tuple[Joint, tuple[Symmetry, ...]]:
     """The model in one labelling of its components, and with its circles cut where no mode is; itself if that gains nothing.
 
-    And the symmetries as they are used, those that do not hold at modes being refuted.
+    And the symmetries as they are used, those that do not hold at modes being refuted. `by`: of an exchange, the number that puts
+    its blocks in order whether it keeps them apart or not; where it names none, the one that does it best.
     """
     if not found or not modes:
         return joint, tuple(found)
@@ -53,7 +55,7 @@ def folded(
     modes, weights = list(modes), weights / weights.sum()
     circles = [s for s in found if isinstance(s, Circle)]
     round_ = {s.name for s in circles}
-    chosen: list[Symmetry] = [_ordered(joint, s, modes, weights, round_, always) for s in found if isinstance(s, Exchange)]
+    chosen: list[Symmetry] = [_ordered(joint, s, modes, weights, round_, by) for s in found if isinstance(s, Exchange)]
     chosen += _kept_above(joint, [s for s in found if isinstance(s, Reflection)], chosen, modes, weights)
     chosen += [s for s in found if isinstance(s, Canonical | Refuted)]
     in_order = Folded(joint.space, chosen).in_order(np.array([mode.point for mode in modes]))
@@ -187,11 +189,12 @@ def refuted(joint: Joint, x: np.ndarray, images: np.ndarray | None, ask: Ask) ->
 
 
 def _ordered(
-    joint: Joint, exchange: Exchange, modes: list[Mode], weights: np.ndarray, round_: set[str], always: bool
+    joint: Joint, exchange: Exchange, modes: list[Mode], weights: np.ndarray, round_: set[str], wanted: By | None
 ) -> Exchange:
-    """By the number that keeps the blocks apart, if there is one; where `always`, by the one that does it best."""
-    best, order = (1, np.inf if always else CONFUSED, np.inf), -1
-    for by in range(len(exchange.blocks[0])):
+    """By the number that keeps the blocks apart, if there is one; by the one that is wanted, where one is."""
+    best, order = (1, CONFUSED if wanted is None else np.inf, np.inf), -1
+    first = None if wanted is None else wanted(exchange)
+    for by in range(len(exchange.blocks[0])) if first is None else [first]:
         entries = [block[by] for block in exchange.blocks]
         at = [coordinate(joint.space, entry) for entry in entries]
         if None in at or round_ & {name for name, _ in entries}:  # of a simplex, or of a circle, which has no first

@@ -10,17 +10,36 @@ from dataclasses import replace
 
 import numpy as np
 
-from supermodel.engine.explore.climb import Mode
-from supermodel.engine.explore.cloud import Cloud
+from supermodel.engine.explore.capture import Capture
+from supermodel.engine.explore.climb import Climber, Mode
+from supermodel.engine.explore.cloud import Cloud, effective_size
 from supermodel.engine.explore.extended import Extended, drawn, extended, with_smaller
 from supermodel.engine.explore.few import Explorer
 from supermodel.engine.explore.fold import refuted
 from supermodel.engine.explore.hills import lottery
 from supermodel.engine.explore.pilot import Pilot
-from supermodel.engine.explore.race import race, rough, starts_for, stratified
+from supermodel.engine.explore.profile import Profile, profiled
+from supermodel.engine.explore.race import race, starts_for, stratified, turning
 from supermodel.engine.meter import Meter
-from supermodel.engine.policy import BASE, BATCH, FITTED, GROWN_DRAWS, GROWN_FIRST, GROWN_FITS, POOR, Effort
+from supermodel.engine.policy import (
+    BASE,
+    BATCH,
+    FITTED,
+    GROWN_DRAWS,
+    GROWN_ENOUGH,
+    GROWN_FIRST,
+    GROWN_FITS,
+    IMPROBABLE,
+    IMPROBABLE_ERRORS,
+    MOST_FITS,
+    POOR,
+    PROFILE_TRIES,
+    ROUGH_TURNS,
+    STRATUM,
+    Effort,
+)  # fmt: skip
 from supermodel.models.joint import Joint
+from supermodel.models.symmetry import Circle, Exchange, coordinate
 
 Known = tuple[np.ndarray, np.ndarray]  # prior draws and ln L there
 
@@ -28,12 +47,15 @@ Known = tuple[np.ndarray, np.ndarray]  # prior draws and ln L there
 class Growing(Explorer):
     """Sealed replicates that begin at what a smaller model knows."""
 
-    always_folds = True
-
     def __init__(self, smaller: Pilot, joint: Joint, meter: Meter, seed: int, stream: int, effort: Effort, may_fold: bool):
         super().__init__(joint, meter, seed, stream, effort, may_fold)
         self.smaller = smaller
-        self.proposal: Extended | None = None  # the same in all replicates: what it knows of points is asked for once
+        self.highest = max(smaller.highest, smaller.rough_log_evidence)  # ln Z of the models that this one extends
+        self.rough = np.zeros(joint.dimension, bool)  # coordinates along which ln L turns often
+        self.proposal: Extended | None = None  # the same in all replicates: what it knows of points is asked for once;
+        self.widest: Extended | None = None  # with the profile of the last replicate
+        self.axis = 0  # the coordinate of the new component in which ln L turns most, and
+        self.profile: Profile | None = None  # what is known along it
 
     def _plain(self, known: Known) -> None:
         """The smaller model tells where to look; no other road is shorter."""
@@ -41,21 +63,70 @@ class Growing(Explorer):
     def _searched(self, known: Known, size: int, rng: np.random.Generator, is_first: bool) -> tuple[Cloud, list[Mode]]:
         """Some draws of the prior, for a scale; and modes by climbs that begin at draws of the smaller model."""
         cloud = self._begun(known, min(size * self.effort.first_black, GROWN_FIRST), rng)
+        before, modes = self.joint.opened, self._modes(cloud, size, rng)
+        if is_first:
+            cloud, modes = self._folded(cloud, modes)
+            if self.joint.opened is not before and self.profile is not None:  # circles have been cut: other coordinates
+                self._profiled(self._climber(cloud), size, rng)
+        return cloud, modes
+
+    def _modes(self, cloud: Cloud, size: int, rng: np.random.Generator) -> list[Mode]:
+        """The new component is searched for alone, then all move."""
         climber, opened, smaller = self._climber(cloud), self.joint.opened, self.smaller
         x = with_smaller(smaller, self.joint, opened.space.sample_prior(rng, BATCH), drawn(smaller, rng, BATCH))
-        held = rough(opened, self.meter, x, climber.scale)
-        names = set(smaller.joint.space.names)
-        new = np.concatenate([np.full(opened.space.priors[n].size, n not in names) for n in opened.space.names])
-        most = max(self._starts(size, bool(held.any())), BATCH)
-        n = max(starts_for(opened, self.meter, x, climber.scale, held & new, most), BATCH)
-        starts = stratified(opened, n, np.flatnonzero(held & new if np.any(held & new) else new), rng)
-        starts = with_smaller(smaller, self.joint, starts, drawn(smaller, rng, len(starts)))
-        tops = race(climber, starts, held & new, rng, ~new)
-        best = sorted(tops, key=lambda top: -top[1])[:BATCH]
+        turns = turning(opened, self.meter, x, climber.scale)
+        held, new = turns > ROUGH_TURNS, self._new
+        self.rough |= held
+        if np.any(held & new):
+            self.axis = int(np.argmax(np.where(held & new, turns, 0.0)))
+            tops = climber.climb(self._profiled(climber, size, rng))
+        else:
+            self.profile = None
+            starts = stratified(opened, max(self._starts(size, False), BATCH), np.flatnonzero(new), rng)
+            tops = race(climber, with_smaller(smaller, self.joint, starts, drawn(smaller, rng, len(starts))), held & new, rng, ~new)
         modes = self._distinct(climber, tops, [])
         if np.any(held & ~new):  # what the smaller model had found may have to move
-            modes = self._distinct(climber, race(climber, np.array([point for point, _ in best]), held, rng), modes)
-        return self._folded(cloud, modes) if is_first else (cloud, modes)
+            best = np.array([point for point, _ in sorted(tops, key=lambda top: -top[1])[:BATCH]])
+            modes = self._distinct(climber, race(climber, best, held, rng), modes)
+        return modes
+
+    def _profiled(self, climber: Climber, size: int, rng: np.random.Generator) -> np.ndarray:
+        """Keep the profile of the new component; the highest points of it, from which all may climb."""
+        opened, smaller, axis = self.joint.opened, self.smaller, self.axis
+        x = with_smaller(smaller, self.joint, opened.space.sample_prior(rng, BATCH), drawn(smaller, rng, BATCH))
+        along, most = np.arange(opened.dimension) == axis, max(self._starts(size, True), BATCH)
+        n = max(starts_for(opened, self.meter, x, climber.scale, along, most), BATCH)
+        others = np.flatnonzero(self._new & ~along)
+        tries = int(np.clip(most // n, 1, PROFILE_TRIES if np.any(self.rough[others]) else 1))
+        edges = np.quantile(opened.space.sample_prior(rng, STRATUM * n)[:, axis], np.linspace(0, 1, n + 1))
+        starts = opened.space.sample_prior(rng, tries * n)
+        best = smaller.points[[np.argmax(smaller.log_joint)]]
+        starts = with_smaller(smaller, self.joint, starts, np.repeat(best, tries * n, axis=0))
+        starts[:, axis] = np.tile(0.5 * (edges[1:] + edges[:-1]), tries)
+        self.profile, tops, log_mass = profiled(climber, starts.reshape(tries, n, -1), edges, axis, others)
+        beside = np.pad(log_mass, 1, constant_values=-np.inf)
+        summit = (log_mass >= beside[:-2]) & (log_mass >= beside[2:])
+        order = np.argsort(-np.where(summit, log_mass, -np.inf), kind="stable")
+        return tops[order[: min(BATCH, int(summit.sum()))]]
+
+    @property
+    def _new(self) -> np.ndarray:
+        """Which coordinates the smaller model lacks."""
+        space, names = self.joint.opened.space, set(self.smaller.joint.space.names)
+        return np.concatenate([np.full(space.priors[name].size, name not in names) for name in space.names])
+
+    def order(self, exchange: Exchange) -> int | None:
+        """As the smaller model's components are ordered; of two, by the first number along which ln L turns often: there no two
+        components are alike.
+        """
+        known = [s for s in self.smaller.symmetries if isinstance(s, Exchange) and s.is_used]
+        if known and len(known[0].blocks[0]) == len(exchange.blocks[0]):
+            return known[0].by
+        space = self.joint.space
+        at = [coordinate(space, entry) for entry in exchange.blocks[-1]]
+        circles = {s.name for s in self.symmetries or () if isinstance(s, Circle)}
+        names = [name for name, _ in exchange.blocks[-1]]
+        return next((i for i, a in enumerate(at) if a is not None and self.rough[a] and names[i] not in circles), None)
 
     def _onwards(self, cloud: Cloud, size: int, rng: np.random.Generator) -> None:
         """Draws of the smaller model with what is new, which is fitted again and again; levels where there is no such proposal."""
@@ -65,20 +136,37 @@ class Growing(Explorer):
             super()._onwards(cloud, size, rng)
             return
         n = size * self.effort.first_black
-        cloud.grow(self.proposal, GROWN_DRAWS * n, rng)
-        for _ in range(GROWN_FITS):
-            cloud.grow(self.proposal.fitted(cloud, rng), n, rng)
+        self.widest = replace(self.proposal, new=(*self.proposal.new, *([] if self.profile is None else [self.profile])))
+        cloud.grow(self.widest, GROWN_DRAWS * n, rng)
+        for k in range(MOST_FITS):
+            if k >= GROWN_FITS and effective_size(cloud.log_weights()) >= GROWN_ENOUGH:
+                break
+            cloud.grow(self.widest.fitted(cloud, rng), n, rng)
+
+    def _is_settled(self, merged: Cloud) -> bool:
+        """As ever; and two replicates are enough of a number of components that is far too improbable to matter."""
+        value, error = merged.log_evidence()
+        is_improbable = value + IMPROBABLE_ERRORS * error < self.highest - IMPROBABLE
+        return super()._is_settled(merged) or (len(self.sealed) > 1 and is_improbable)
+
+    def _vouched(self, capture: Capture) -> float:
+        """By the errors of the replicates, and by how far each is from all points together: there is no ladder to tell."""
+        if len(self.sealed) < 2:
+            return np.inf
+        whole = self._merged().log_evidence()[0]
+        off = [(look.error, look.log_evidence - whole) for _, look in self.sealed]
+        return float(np.sqrt(np.mean(np.sum(np.square(off), axis=1))))
 
     def _pilot(self, cloud: Cloud) -> Pilot:
         """Where the reference is poor, weighted points answer for the posterior, and larger models extend what this one did."""
-        pilot = super()._pilot(cloud)
+        pilot = replace(super()._pilot(cloud), highest=self.highest)
         if len(self.sealed) > 1 and pilot.spread >= POOR:
             log_w = cloud.log_weights()
             rows, w = lottery(np.exp(log_w - log_w.max()), FITTED, self.rng(6))
             points = {"points": cloud.x[rows], "log_joint": cloud.log_joint[rows], "log_weights": np.log(w / w.sum())}
             pilot = replace(pilot, **points)
         if self.proposal is not None and pilot.spread >= BASE:
-            fitted = self.proposal.fitted(cloud, self.rng(16))
+            fitted = self.widest.fitted(cloud, self.rng(16))
             pilot = replace(pilot, base=fitted.base, new=fitted.new)
         return pilot
 

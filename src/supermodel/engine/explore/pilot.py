@@ -67,7 +67,8 @@ class Pilot:
     symmetries: tuple[Symmetry, ...] = ()  # that were found, and how they are used
     log_weights: np.ndarray | None = None  # of the points, where they are many and answer for the posterior
     base: Pilot | None = None  # where its reference is poor: that of the smaller model, which is extended in place of it, by
-    new: Any = None  # what was fitted to one component that the smaller model lacks
+    highest: float = -np.inf  # rough ln Z of the models that it extends
+    new: tuple[Any, ...] = ()  # what is known of one component that the base lacks, as densities
     roughness: Roughness = Roughness()  # below which no error of its evidence can be believed
 
     @property

@@ -38,7 +38,12 @@ def rough(joint: Joint, meter: Meter, x: np.ndarray, scale: np.ndarray, step: fl
     On ground that is smooth at scale h, $\ln L(x + h) - \ln L(x)$ and $\ln L(x + 2h) - \ln L(x + h)$ have one sign; on a plateau
     they are zero, and a slope leads nowhere either.
     """
-    return _turns(joint, meter, x, scale, np.arange(x.shape[1]), step) > ROUGH_TURNS
+    return turning(joint, meter, x, scale, step) > ROUGH_TURNS
+
+
+def turning(joint: Joint, meter: Meter, x: np.ndarray, scale: np.ndarray, step: float = ROUGH_STEP) -> np.ndarray:
+    """The share of such pairs of steps that turn, along each coordinate."""
+    return _turns(joint, meter, x, scale, np.arange(x.shape[1]), step)
 
 
 def _turns(joint: Joint, meter: Meter, x: np.ndarray, scale: np.ndarray, axes: np.ndarray, step: float) -> np.ndarray:
