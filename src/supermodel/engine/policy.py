@@ -119,6 +119,8 @@ PER_NUMBER, WIDER = 20, 1.1  # effective points for each number of what is new t
 # Nats of ln Z below a smaller model, by so many errors, from which on a larger one needs no more than two replicates: in its
 # favour stands less than a hundredth.
 IMPROBABLE, IMPROBABLE_ERRORS = 5.0, 3.0
+# Part of the patience that exploring the new component by itself may take; and its stream of random numbers.
+ALONE, ALONE_STREAM = 0.1, 5000
 BLIND = 0.1  # of such a proposal that is the prior of all parameters
 # Times that the new component is fitted, and drawn from as often as from the prior: at least, and at most until so many draws
 # are effective, which a replicate's ln Z then rests on.

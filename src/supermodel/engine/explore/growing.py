@@ -10,9 +10,10 @@ from dataclasses import replace
 
 import numpy as np
 
+from supermodel.engine.explore.alone import alone, explored_alone
 from supermodel.engine.explore.capture import Capture
 from supermodel.engine.explore.climb import Climber, Mode
-from supermodel.engine.explore.cloud import Cloud, effective_size
+from supermodel.engine.explore.cloud import Cloud, Warped, effective_size
 from supermodel.engine.explore.extended import Extended, drawn, extended, with_smaller
 from supermodel.engine.explore.few import Explorer
 from supermodel.engine.explore.fold import refuted
@@ -22,6 +23,8 @@ from supermodel.engine.explore.profile import Profile, profiled
 from supermodel.engine.explore.race import race, starts_for, stratified, turning
 from supermodel.engine.meter import Meter
 from supermodel.engine.policy import (
+    ALONE,
+    ALONE_STREAM,
     BASE,
     BATCH,
     FITTED,
@@ -36,6 +39,7 @@ from supermodel.engine.policy import (
     PROFILE_TRIES,
     ROUGH_TURNS,
     STRATUM,
+    VAGUE,
     Effort,
 )  # fmt: skip
 from supermodel.models.joint import Joint
@@ -56,6 +60,7 @@ class Growing(Explorer):
         self.widest: Extended | None = None  # with the profile of the last replicate
         self.axis = 0  # the coordinate of the new component in which ln L turns most, and
         self.profile: Profile | None = None  # what is known along it
+        self.by_itself: Warped | None = None  # what is known of the new component where several of its coordinates turn
 
     def _plain(self, known: Known) -> None:
         """The smaller model tells where to look; no other road is shorter."""
@@ -68,6 +73,7 @@ class Growing(Explorer):
             cloud, modes = self._folded(cloud, modes)
             if self.joint.opened is not before and self.profile is not None:  # circles have been cut: other coordinates
                 self._profiled(self._climber(cloud), size, rng)
+                self.by_itself = None if self.by_itself is None else self._alone(rng)
         return cloud, modes
 
     def _modes(self, cloud: Cloud, size: int, rng: np.random.Generator) -> list[Mode]:
@@ -80,6 +86,8 @@ class Growing(Explorer):
         if np.any(held & new):
             self.axis = int(np.argmax(np.where(held & new, turns, 0.0)))
             tops = climber.climb(self._profiled(climber, size, rng))
+            if np.sum(held & new) > 1:  # of several that turn one profile does not tell all
+                self.by_itself = self._alone(rng)
         else:
             self.profile = None
             starts = stratified(opened, max(self._starts(size, False), BATCH), np.flatnonzero(new), rng)
@@ -109,6 +117,15 @@ class Growing(Explorer):
         order = np.argsort(-np.where(summit, log_mass, -np.inf), kind="stable")
         return tops[order[: min(BATCH, int(summit.sum()))]]
 
+    def _alone(self, rng: np.random.Generator) -> Warped:
+        """The new component by itself, all else at the best point that is known."""
+        smaller, known = self.smaller, set(self.smaller.joint.space.names)
+        values = smaller.joint.space.values_at(smaller.points[[np.argmax(smaller.log_joint)]])
+        names = [name for name in self.joint.opened.space.names if name not in known]
+        joint = alone(self.joint.opened, names, {name: value[0] for name, value in values.items()})
+        effort = self.effort._replace(patience=int(ALONE * self._patience()))
+        return explored_alone(joint, [self.seeds[0], ALONE_STREAM + len(self.sealed)], self.meter, effort, rng)
+
     @property
     def _new(self) -> np.ndarray:
         """Which coordinates the smaller model lacks."""
@@ -136,7 +153,8 @@ class Growing(Explorer):
             super()._onwards(cloud, size, rng)
             return
         n = size * self.effort.first_black
-        self.widest = replace(self.proposal, new=(*self.proposal.new, *([] if self.profile is None else [self.profile])))
+        known = [density for density in (self.profile, self.by_itself) if density is not None]
+        self.widest = replace(self.proposal, new=(*self.proposal.new, *known))
         cloud.grow(self.widest, GROWN_DRAWS * n, rng)
         for k in range(MOST_FITS):
             if k >= GROWN_FITS and effective_size(cloud.log_weights()) >= GROWN_ENOUGH:
@@ -151,16 +169,17 @@ class Growing(Explorer):
 
     def _vouched(self, capture: Capture) -> float:
         """By the errors of the replicates, and by how far each is from all points together: there is no ladder to tell."""
-        if len(self.sealed) < 2:
+        if not self.sealed:
             return np.inf
         whole = self._merged().log_evidence()[0]
-        off = [(look.error, look.log_evidence - whole) for _, look in self.sealed]
+        arrived = [look for _, look in self.sealed if look.error < VAGUE] or [look for _, look in self.sealed]
+        off = [(look.error, look.log_evidence - whole) for look in arrived]
         return float(np.sqrt(np.mean(np.sum(np.square(off), axis=1))))
 
     def _pilot(self, cloud: Cloud) -> Pilot:
         """Where the reference is poor, weighted points answer for the posterior, and larger models extend what this one did."""
         pilot = replace(super()._pilot(cloud), highest=self.highest)
-        if len(self.sealed) > 1 and pilot.spread >= POOR:
+        if self.sealed and pilot.spread >= POOR:
             log_w = cloud.log_weights()
             rows, w = lottery(np.exp(log_w - log_w.max()), FITTED, self.rng(6))
             points = {"points": cloud.x[rows], "log_joint": cloud.log_joint[rows], "log_weights": np.log(w / w.sum())}
