@@ -126,6 +126,10 @@ def log_evidences(y, means, log_widths, most: int, seed: int = 0, runs: int = 3)
     found = {1: (adaptive(log_f, one.centre - 7 * one.spread, one.centre + 7 * one.spread, [120, 60]), 3e-4)}
     for k in range(2, most + 1):
         rng, clusters = np.random.default_rng([906, seed, k]), Clusters(y, means, log_widths, k)
-        made = [clusters.importance(rng, 3, 500, 10, 25_000 * k) for _ in range(runs)]
-        found[k] = repeated([(np.array([value]), np.array([error])) for value, error in made])[0]
+        made: list[tuple[np.ndarray, np.ndarray]] = []
+        while len(made) < runs or (found[k][1] > 0.05 and len(made) < 4 * runs):
+            value, error = clusters.importance(rng, 3, 500, 10, 25_000 * k)
+            made.append((np.array([value]), np.array([error])))
+            if len(made) >= runs:
+                found[k] = repeated(made)[0]
     return found

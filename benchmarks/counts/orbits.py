@@ -163,4 +163,4 @@ class Orbit:
 
             return run
 
-        return until(search, enough=0.06)
+        return until(search, enough=0.06, most=72)
