@@ -1,7 +1,7 @@
 """`python -m benchmarks counts [--families a,b] [--seeds 0-19] [--limit SECONDS] [--truths] [--table] [--against-compare SEEDS]`.
 
 Every run of `sm.count` is a line of results/counts.jsonl, every truth one of results/counts_truths.jsonl; what is there is not
-made again without `--again`. A run that takes more than the limit, and half a minute, is ended and counts as no answer.
+made again without `--again`. A run that takes half as much again as the limit, and half a minute, is ended and counts as no answer.
 """
 
 from __future__ import annotations
@@ -211,7 +211,7 @@ def main(argv: list[str]) -> int:
     parser.add_argument("--families", default=",".join(FAMILIES))
     parser.add_argument("--seeds", type=numbers, default=numbers("0-19"))
     parser.add_argument("--kind", default="traced", choices=("traced", "black"))
-    parser.add_argument("--limit", type=float, default=300.0, help="max_seconds of one run")
+    parser.add_argument("--limit", type=float, default=900.0, help="max_seconds of one run")
     parser.add_argument("--truths", action="store_true", help="only make the truths that are missing")
     parser.add_argument("--table", action="store_true", help="run nothing")
     parser.add_argument("--against-compare", type=numbers, metavar="SEEDS")

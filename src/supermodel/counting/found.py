@@ -1,12 +1,13 @@
 r"""The components of one number of them, each draw labelled in one order: their parameters, and how probable each is.
 
 Component i is what has its ordering parameter where that of the i-th lies, with all but a hundredth of its posterior. The
-probability that there is one is $\sum_k P(k \mid D)$ times the share of draws of k components of which one lies there.
+probability that there is one is $\sum_k P(k \mid D)$ times the share of draws of k components of which one lies there, beside
+those that lie in narrower places.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -115,13 +116,15 @@ def found_in(result: Count, k: int, by: str | None = None) -> Components:
             f"{suggestion(str(by), names)}"
         )
     draws = labelled(posterior, names, k, order)
-    weights, found = posterior.weights, []
+    weights, each, regions = posterior.weights, [], []
     for i in range(k):
-        own = {name: straightened(posterior, numbered(name, i + 1), values[:, i]) for name, values in draws.items()}
-        low, high = map(float, weighted_quantiles(own[order], weights, WITHIN))
-        label = f"{called} {i + 1}" if k > 1 else called
-        found.append(Found(label, own, weights, (low, high), _probability(result, k, order, (low, high))))
-    return Components(tuple(found), order, k)
+        each.append({p: straightened(posterior, numbered(p, i + 1), values[:, i]) for p, values in draws.items()})
+        low, high = weighted_quantiles(each[-1][order], weights, WITHIN)
+        regions.append((float(low), float(high)))
+    chances = _probabilities(result, k, order, regions)
+    labels = [f"{called} {i + 1}" if k > 1 else called for i in range(k)]
+    made = zip(labels, each, regions, chances, strict=True)
+    return Components(tuple(Found(label, own, weights, at, p) for label, own, at, p in made), order, k)
 
 
 def ordering(result: Count, k: int) -> str:
@@ -159,22 +162,32 @@ def straightened(posterior: ModelPosterior, name: str, values: np.ndarray) -> np
     return values - turn * np.round((values - middle) / turn)
 
 
-def _probability(result: Count, k: int, by: str, within: tuple[float, float]) -> Estimate:
-    """That a component is there, whatever the number of them."""
-    shares: Mapping[int, float] = {j: _share(result, j, by, within) for j in result.numbers}
-    p = {j: e.value for j, e in result.probabilities.items()}
-    used = np.array([min(shares[j] / max(shares[k], 1e-300), 1.0) for j in result.numbers])
-    known = np.nan_to_num([p[j] for j in result.numbers])
-    total = float(known @ used)
-    slope = known * (used - total)
-    variance = float(slope @ result.comparison.evidences.covariance @ slope)
-    return Estimate(total, float(np.sqrt(max(variance, 0.0))))
+def _probabilities(result: Count, k: int, by: str, regions: list[tuple[float, float]]) -> list[Estimate]:
+    """Of each region, that a component of its own is there, whatever the number of them."""
+    known = np.nan_to_num([result.probabilities[j].value for j in result.numbers])
+    shares = np.array([_shares(result, j, by, regions) for j in result.numbers])  # (numbers, k)
+    own = shares[result.numbers.index(k)]
+    found = []
+    for used in np.minimum(shares / np.maximum(own, 1e-300), 1.0).T:
+        total = float(known @ used)
+        slope = known * (used - total)
+        variance = float(slope @ result.comparison.evidences.covariance @ slope)
+        found.append(Estimate(total, float(np.sqrt(max(variance, 0.0)))))
+    return found
 
 
-def _share(result: Count, j: int, by: str, within: tuple[float, float]) -> float:
-    """The share of draws of the model of j components of which one lies there."""
+def _shares(result: Count, j: int, by: str, regions: list[tuple[float, float]]) -> np.ndarray:
+    """The share of draws of j components of which one lies in each region; none counts for two, the narrowest comes first."""
+    shares = np.zeros(len(regions))
     if j == 0:
-        return 0.0
+        return shares
     posterior = result.posterior(j)
-    values = np.stack([np.reshape(posterior.draws(numbered(by, i)), (len(posterior.weights), -1))[:, 0] for i in range(1, j + 1)])
-    return float(posterior.weights @ np.any((values >= within[0]) & (values <= within[1]), axis=0))
+    n = len(posterior.weights)
+    values = np.stack([np.reshape(posterior.draws(numbered(by, i)), (n, -1))[:, 0] for i in range(1, j + 1)], axis=1)
+    free = np.ones(values.shape, bool)
+    for i in np.argsort([high - low for low, high in regions], kind="stable"):
+        inside = free & (values >= regions[i][0]) & (values <= regions[i][1])
+        rows = np.flatnonzero(inside.any(axis=1))
+        free[rows, np.argmax(inside[rows], axis=1)] = False
+        shares[i] = posterior.weights[rows].sum()
+    return shares

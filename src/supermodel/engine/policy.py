@@ -122,10 +122,9 @@ IMPROBABLE, IMPROBABLE_ERRORS = 5.0, 3.0
 # Part of the patience that exploring the new component by itself may take; and its stream of random numbers.
 ALONE, ALONE_STREAM = 0.1, 5000
 # Share of the draws of growing models that are effective below which as much may have been missed as was found; of more in
-# proportion less. On sinusoids and planets what was missed was 0.15 nats at 0.05, and 1 at 0.02.
-THIN = 0.005
-# Share of the draws of a smaller model in which one component is two; and how far apart these are, in widths of the prior.
-TWINS, TWIN_STEPS = 0.3, (1e-6, 0.1)
+# proportion less. And nats, for each component that is more than the data need, of what lies where two stand close together in the
+# place of one: of planets and sinusoids up to half of such a model's evidence.
+THIN, CLOSE_PAIRS = 0.005, 0.5
 BLIND = 0.1  # of such a proposal that is the prior of all parameters
 # Times that the new component is fitted, and drawn from as often as from the prior: at least, and at most until so many draws
 # are effective, which a replicate's ln Z then rests on.

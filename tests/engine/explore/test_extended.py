@@ -10,7 +10,7 @@ import supermodel as sm
 from supermodel.embedding.reference import Reference, one_hill
 from supermodel.embedding.warp import Warp, identity
 from supermodel.engine.explore.cloud import Warped
-from supermodel.engine.explore.extended import Twins, drawn, extended
+from supermodel.engine.explore.extended import drawn, extended
 from supermodel.engine.explore.pilot import Pilot
 from supermodel.engine.policy import BLIND, DOF
 from supermodel.models.folded import Folded
@@ -56,7 +56,6 @@ def proposal(smaller, larger, new, rng, is_folded=True):
     return replace(extended(own, known, found), new=new)
 
 
-TWIN = Twins(0, np.array([[1.0]]), np.array([0.2]), 2.0)
 CASES = [(0, 1, True), (1, 2, True), (1, 2, False), (1, 3, True), (2, 3, True), (2, 4, True)]
 
 
@@ -75,23 +74,6 @@ def test_draws_have_the_density(smaller, larger, is_folded, new, rng):
     told = found.joint.space.sample_prior(rng, N)[:, found.joint.space.slices["s1"]][:, 0]
     error = np.hypot((weight * first).std(), told.std()) / np.sqrt(N)
     assert abs((weight * first).mean() - told.mean()) < SIGMAS * error
-
-
-@pytest.mark.parametrize("new", [(), NEW], ids=["prior", "fit"])
-@pytest.mark.parametrize(("smaller", "larger", "is_folded"), [case for case in CASES if case[0]])
-def test_a_component_that_is_two_has_the_density(smaller, larger, is_folded, new, rng):
-    found = replace(proposal(smaller, larger, new, rng, is_folded), twins=TWIN)
-    x = found.draw(rng, N)
-    log_prior = found.joint.space.log_prior_at(x)
-    weight = np.exp(log_prior - found.log_density(x))
-    assert weight.max() <= 1 / BLIND + 1e-9
-    assert abs(weight.mean() - 1) < SIGMAS * weight.std() / np.sqrt(N) < 0.1
-    # The control: where the step between twins is forgotten, draws are far denser than is said.
-    forgotten = replace(found, twins=None, _known={})
-    near = np.sort(np.abs(np.diff(np.sort(x[:, [found.joint.space.slices[f"s{i + 1}"].start for i in range(larger)]], axis=1))), axis=1)
-    close = near[:, 0] < 1e-4
-    assert close.mean() > 0.05
-    assert np.median((found.log_density(x) - forgotten.log_density(x))[close]) > 2
 
 
 def test_a_choice_that_is_forgotten_is_noticed(rng):

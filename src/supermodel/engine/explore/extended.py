@@ -14,7 +14,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -22,18 +22,7 @@ from supermodel.embedding.reference import stretches
 from supermodel.engine.explore.cloud import Cloud, Warped, flattened, log_sum
 from supermodel.engine.explore.hills import Sample, fit, lottery
 from supermodel.engine.explore.pilot import Pilot
-from supermodel.engine.policy import (
-    BLIND,
-    DOF,
-    FITTED,
-    INSIDE,
-    MOST_CHOICES,
-    MOST_HILLS,
-    PER_NUMBER,
-    TWIN_STEPS,
-    TWINS,
-    WIDER,
-)  # fmt: skip
+from supermodel.engine.policy import BLIND, DOF, FITTED, INSIDE, MOST_CHOICES, MOST_HILLS, PER_NUMBER, WIDER
 from supermodel.engine.whiten import by_moments
 from supermodel.models.joint import Joint
 from supermodel.models.symmetry import Exchange, Symmetry, exchanged
@@ -50,7 +39,6 @@ class Extended:
     names: tuple[tuple[str, ...], ...]  # of the parameters of each component that is new
     log_inside: float  # ln of the share of r in the part of its space that is kept
     new: tuple[Any, ...] = ()  # densities of the last component, of which h is the mean, but for its part of the prior
-    twins: Twins | None = None  # how a component of the smaller model becomes two
     _known: dict[int, np.ndarray] = field(default_factory=dict)  # ln r / pi at batches of points that were asked for before
 
     # -- the proposal ---------------------------------------------------------------------------------------------
@@ -60,18 +48,13 @@ class Extended:
         x = space.sample_prior(rng, n)
         known = np.flatnonzero(rng.random(n) >= BLIND)
         x[known] = with_smaller(self.base, self.joint, x[known], drawn(self.base, rng, len(known)))
-        twin = np.full(n, -1)
-        if self.twins is not None:
-            twin[known[rng.random(len(known)) < TWINS]] = 0
-        for j, names in enumerate(self.names):
+        for names in self.names:
             which = rng.integers(max(len(self.new), 1), size=len(known))
             which[rng.random(len(known)) < BLIND] = -1
             for i, density in enumerate(self.new):
-                rows = known[(which == i) & (twin[known] != j)]
+                rows = known[which == i]
                 for name, part in self._parts(density.draw(rng, len(rows)), names):
                     x[rows, space.slices[name]] = part
-        if self.twins is not None:
-            x = self._parted(rng, x, np.flatnonzero(twin == 0))
         if self.joint.opened is not self.joint:
             return self.joint.space.in_order(x)
         if self.exchange is not None:
@@ -80,8 +63,6 @@ class Extended:
 
     def log_density(self, x: np.ndarray) -> np.ndarray:
         ratio = log_sum(self._ratios(x).T) - np.log(len(self.choices))
-        if self.twins is not None:
-            ratio = np.logaddexp(np.log1p(-TWINS) + ratio, np.log(TWINS) + self._twin_ratio(x))
         return self.joint.space.log_prior_at(x) + np.logaddexp(np.log(BLIND), np.log1p(-BLIND) + ratio)
 
     def fitted(self, cloud: Cloud, rng: np.random.Generator) -> Extended:
@@ -104,17 +85,14 @@ class Extended:
         key = hash(x.tobytes())
         if key not in self._known:  # all proposals of a cloud are asked for the same points
             self._known[key] = np.stack([self._base_ratio(self._ordered(x, choice)) for choice in self.choices])
-        return self._known[key] + self._new_ratios(x)[self.choices[:, -len(self.names) :]].sum(axis=1)
-
-    def _new_ratios(self, x: np.ndarray) -> np.ndarray:
-        r"""$\ln h/\pi$ of each component of points: (K, n)."""
+        base = self._known[key]
         if not self.new:
-            return np.zeros((self.choices.shape[1], len(x)))
-        log_prior, found = self._log_prior_of_new, []
+            return base
+        log_prior, new = self._log_prior_of_new, []
         for phi in self._components(x):
             fits = log_sum(np.stack([density.log_density(phi) for density in self.new], axis=1)) - np.log(len(self.new))
-            found.append(np.logaddexp(np.log(BLIND), np.log1p(-BLIND) + fits - log_prior(phi)))
-        return np.array(found)
+            new.append(np.logaddexp(np.log(BLIND), np.log1p(-BLIND) + fits - log_prior(phi)))
+        return base + np.array(new)[self.choices[:, -len(self.names) :]].sum(axis=1)
 
     def _base_ratio(self, x: np.ndarray) -> np.ndarray:
         r"""$\ln r(\theta) - \ln\pi(\theta)$ of the smaller model's part of points, as far as it is kept."""
@@ -127,45 +105,6 @@ class Extended:
         log_det = pilot.warp.log_det_at(u)
         log_prior = pilot.joint.space.log_prior_at(y)
         return pilot.reference.log_density(np, u, log_prior + log_det) - log_det - log_prior - self.log_inside
-
-    # -- one component as two -------------------------------------------------------------------------------------
-
-    def _columns_of(self, block: int) -> np.ndarray:
-        """Coordinates of the component in one place, in the order in which they stand."""
-        names = {name for name, _ in self.exchange.blocks[block]} if self.exchange is not None else set(self.names[0])
-        space = self.joint.opened.space
-        return np.concatenate([np.arange(space.dimension)[space.slices[name]] for name in space.names if name in names])
-
-    def _parted(self, rng: np.random.Generator, x: np.ndarray, rows: np.ndarray) -> np.ndarray:
-        """Points of which the first new component is the twin of one of the smaller model's."""
-        b, twins = self.choices.shape[1] - len(self.names), self.twins
-        own, which = self._columns_of(b), rng.integers(b, size=len(rows))
-        for i in range(b):
-            some, at = rows[which == i], self._columns_of(i)
-            x[some, own[twins.axis]] = x[some, at[twins.axis]] + twins.step(rng, len(some))
-            x[np.ix_(some, at[twins.others])] -= twins.taken(x[np.ix_(some, own[twins.others])])
-        return x
-
-    def _twin_ratio(self, x: np.ndarray) -> np.ndarray:
-        """ln of the mean, over which components are the smaller model's, which of them is two, and which the other one is."""
-        key = -hash(x.tobytes()) - 1
-        k, n_new = self.choices.shape[1], len(self.names)
-        cases = [(c, i, j) for c in range(len(self.choices)) for i in range(k - n_new) for j in range(k - n_new, k)]
-        if key not in self._known:
-            self._known[key] = np.stack([self._one_as_two(self._ordered(x, self.choices[c]), i, j) for c, i, j in cases])
-        new, found = self._new_ratios(x), self._known[key]
-        others = [[self.choices[c][m] for m in range(k - n_new, k) if m != j] for c, _, j in cases]
-        return log_sum((found + np.array([new[o].sum(axis=0) for o in others])).T) - np.log(len(cases))
-
-    def _one_as_two(self, x: np.ndarray, i: int, j: int) -> np.ndarray:
-        r"""$\ln r/\pi$ of points in which j is the twin of i: of the smaller model with both as one, and of the step between."""
-        twins, at, own = self.twins, self._columns_of(i), self._columns_of(j)
-        together = x.copy()
-        together[:, at[twins.others]] += twins.taken(x[:, own[twins.others]])
-        apart = twins.log_density(x[:, own[twins.axis]] - x[:, at[twins.axis]])
-        prior = [self._log_prior_of_new(points[:, at]) for points in (together, x)]
-        of_place = self.joint.opened.space.priors[self.names[-1][twins.axis]].log_density_at(x[:, own[[twins.axis]]])
-        return self._base_ratio(together) + prior[0] - prior[1] + apart - of_place
 
     def _ordered(self, x: np.ndarray, choice: np.ndarray) -> np.ndarray:
         """Points whose components stand in another order."""
@@ -200,36 +139,6 @@ class Extended:
             found.append((name, _moved(priors[last], priors[name], phi[:, at : at + size])))
             at += size
         return found
-
-
-class Twins(NamedTuple):
-    r"""A component $(s, t)$ as two, $(s, t - B (t' - t_0))$ and $(s + \epsilon, t')$: what t' gives, the other gives back.
-
-    $t'$ is drawn from its prior and $\ln |\epsilon|$ evenly. Two components in the place of one cost little where they add up.
-    """
-
-    axis: int  # which coordinate of a component is s
-    response: np.ndarray  # (q, q): B
-    without: np.ndarray  # (q,): t_0
-    scale: float  # of the prior of s
-
-    @property
-    def others(self) -> np.ndarray:
-        return np.delete(np.arange(len(self.without) + 1), self.axis)
-
-    def taken(self, t: np.ndarray) -> np.ndarray:
-        """What a component loses to its twin."""
-        return (t - self.without) @ self.response.T
-
-    def step(self, rng: np.random.Generator, n: int) -> np.ndarray:
-        low, high = np.log(TWIN_STEPS)
-        return self.scale * np.exp(rng.uniform(low, high, n)) * rng.choice([-1.0, 1.0], n)
-
-    def log_density(self, step: np.ndarray) -> np.ndarray:
-        size, (low, high) = np.abs(step) / self.scale, TWIN_STEPS
-        with np.errstate(divide="ignore"):
-            found = -np.log(2 * np.log(high / low) * self.scale * size)
-        return np.where((size >= low) & (size <= high), found, -np.inf)
 
 
 def extended(joint: Joint, smaller: Pilot, found: Sequence[Symmetry]) -> Extended | None:

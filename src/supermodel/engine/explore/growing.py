@@ -7,7 +7,6 @@ levels of the likelihood the points come from what is known of the smaller model
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any
 
 import numpy as np
 
@@ -15,7 +14,7 @@ from supermodel.engine.explore.alone import alone, explored_alone
 from supermodel.engine.explore.capture import Capture
 from supermodel.engine.explore.climb import Climber, Mode
 from supermodel.engine.explore.cloud import Cloud, Warped, effective_size
-from supermodel.engine.explore.extended import Extended, Twins, drawn, extended, with_smaller
+from supermodel.engine.explore.extended import Extended, drawn, extended, with_smaller
 from supermodel.engine.explore.few import Explorer
 from supermodel.engine.explore.fold import refuted
 from supermodel.engine.explore.hills import lottery
@@ -28,6 +27,7 @@ from supermodel.engine.policy import (
     ALONE_STREAM,
     BASE,
     BATCH,
+    CLOSE_PAIRS,
     FITTED,
     GROWN_DRAWS,
     GROWN_ENOUGH,
@@ -46,7 +46,7 @@ from supermodel.engine.policy import (
     Effort,
 )  # fmt: skip
 from supermodel.models.joint import Joint
-from supermodel.models.symmetry import Circle, Exchange, coordinate, is_circular
+from supermodel.models.symmetry import Circle, Exchange, coordinate
 
 Known = tuple[np.ndarray, np.ndarray]  # prior draws and ln L there
 
@@ -129,35 +129,6 @@ class Growing(Explorer):
         effort = self.effort._replace(patience=int(ALONE * self._patience()))
         return explored_alone(joint, [self.seeds[0], ALONE_STREAM + len(self.sealed)], self.meter, effort, rng)
 
-    def _twins(self, cloud: Cloud) -> Twins | None:
-        """How one component gives way to another beside it: its others climb, with one of each of several values beside it."""
-        opened, found = self.joint.opened, self.proposal
-        blocks = [s.blocks for s in self.symmetries or () if isinstance(s, Exchange)]
-        space, own = opened.space, found.names[-1]
-        if self.profile is None or not blocks or len(found.names) > 1 or len(found.choices[0]) == 1:
-            return None
-        names = [[name for name in space.names if name in {entry for entry, _ in block}] for block in blocks[0]]
-        if any(space.priors[name].size != 1 or is_circular(space, name) for name in own):
-            return None
-        at, last = ([space.slices[name].start for name in names[i]] for i in (len(found.choices[0]) - len(found.names) - 1, -1))
-        axis = list(last).index(self.axis)
-        others = np.delete(np.arange(len(last)), axis)
-        climber, q = self._climber(cloud), len(others)
-        if q == 0:
-            return Twins(axis, np.zeros((0, 0)), np.zeros(0), float(climber.scale[self.axis]))
-        best = self.smaller.points[[np.argmax(self.smaller.log_joint)]]
-        x = with_smaller(self.smaller, self.joint, np.repeat(climber.centre[None], q + 1, axis=0), np.repeat(best, q + 1, axis=0))
-        before = x[0, np.array(at)[others]]
-        x[:, last[axis]] = x[:, at[axis]]
-        steps = np.diag(climber.scale[np.array(last)[others]])
-        x[1:, np.array(last)[others]] += steps
-        free = np.zeros(opened.dimension, bool)
-        free[np.array(at)[others]] = True
-        after = np.array([point for point, _ in climber.holding(~free).climb(x)])[:, np.array(at)[others]]
-        response = -np.linalg.solve(steps, after[1:] - after[0]).T
-        without = x[0, np.array(last)[others]] - np.linalg.pinv(response) @ (before - after[0])
-        return Twins(axis, response, without, float(climber.scale[self.axis])) if np.all(np.isfinite(response)) else None
-
     @property
     def _new(self) -> np.ndarray:
         """Which coordinates the smaller model lacks."""
@@ -165,12 +136,9 @@ class Growing(Explorer):
         return np.concatenate([np.full(space.priors[name].size, name not in names) for name in space.names])
 
     def order(self, exchange: Exchange) -> int | None:
-        """As the smaller model's components are ordered; of two, by the first number along which ln L turns often: there no two
-        components are alike.
+        """By the first number along which ln L turns often, for there no two components are alike; where none does, by that which
+        keeps them apart best.
         """
-        known = [s for s in self.smaller.symmetries if isinstance(s, Exchange) and s.is_used]
-        if known and len(known[0].blocks[0]) == len(exchange.blocks[0]):
-            return known[0].by
         space = self.joint.space
         at = [coordinate(space, entry) for entry in exchange.blocks[-1]]
         circles = {s.name for s in self.symmetries or () if isinstance(s, Circle)}
@@ -186,7 +154,7 @@ class Growing(Explorer):
             return
         n = size * self.effort.first_black
         known = [density for density in (self.profile, self.by_itself) if density is not None]
-        self.widest = replace(self.proposal, new=(*self.proposal.new, *known), twins=self._twins(cloud))
+        self.widest = replace(self.proposal, new=(*self.proposal.new, *known))
         cloud.grow(self.widest, GROWN_DRAWS * n, rng)
         for k in range(MOST_FITS):
             if k >= GROWN_FITS and effective_size(cloud.log_weights()) >= GROWN_ENOUGH:
@@ -215,13 +183,15 @@ class Growing(Explorer):
         if self.sealed and pilot.spread >= POOR:
             log_w = cloud.log_weights()
             rows, w = lottery(np.exp(log_w - log_w.max()), FITTED, self.rng(6))
-            points: dict[str, Any] = {"points": cloud.x[rows], "log_joint": cloud.log_joint[rows]}
-            points["log_weights"] = np.log(w / w.sum())
-            # Where few draws are effective, as much may lie where none has come.
-            doubt = MISSED_MASS * min(THIN * len(cloud) / max(effective_size(log_w), 1.0), 1.0)
-            is_clear = doubt < MISSED_MASS or self._is_improbable(pilot.log_evidence, doubt / IMPROBABLE_ERRORS)
-            points |= {"doubt": float(np.hypot(pilot.doubt, doubt)), "is_agreed": pilot.is_agreed and is_clear}
-            pilot = replace(pilot, **points)
+            # Where few draws are effective, as much may lie where none has come; and proposals in which components are independent
+            # come seldom to where two stand close together in the place of one.
+            thin = MISSED_MASS * min(THIN * len(cloud) / max(effective_size(log_w), 1.0), 1.0)
+            pairs = CLOSE_PAIRS * (len(self.proposal.names) if self.proposal is not None and self.proposal.exchange else 0)
+            is_clear = thin < MISSED_MASS or self._is_improbable(pilot.log_evidence, thin / IMPROBABLE_ERRORS)
+            pilot = replace(
+                pilot, points=cloud.x[rows], log_joint=cloud.log_joint[rows], log_weights=np.log(w / w.sum()),
+                doubt=float(np.sqrt(pilot.doubt**2 + thin**2 + pairs**2)), is_agreed=pilot.is_agreed and is_clear,
+            )  # fmt: skip
         if self.proposal is not None and pilot.spread >= BASE:
             fitted = self.widest.fitted(cloud, self.rng(16))
             pilot = replace(pilot, base=fitted.base, new=fitted.new)
