@@ -150,6 +150,8 @@ def trace(result: Comparison, first: str | None = None, second: str | None = Non
     used = [(edge, sign) for edge, sign in zip(result.edges, signs or [], strict=False) if sign]
     fractions = np.geomspace(0.12, 1.0, 14)
     chain = result.chain
+    if chain is None and not used:
+        raise SupermodelError(f"{what} does not rest on chains, but on weighted points of replicates: there is no trace.")
     both = (result.names.index(first), result.names.index(second or first))
     rows = np.array([_after(used, f) if chain is None else _after_chain(chain, both, f) for f in fractions])
     shade = colour(result.names, first if final.value >= 0 else second or first)

@@ -186,7 +186,8 @@ class Growing(Explorer):
             # Where few draws are effective, as much may lie where none has come; and proposals in which components are independent
             # come seldom to where two stand close together in the place of one.
             thin = MISSED_MASS * min(THIN * len(cloud) / max(effective_size(log_w), 1.0), 1.0)
-            pairs = CLOSE_PAIRS * (len(self.proposal.names) if self.proposal is not None and self.proposal.exchange else 0)
+            is_needless = self.proposal is not None and self.proposal.exchange and pilot.log_evidence < self.highest
+            pairs = CLOSE_PAIRS * len(self.proposal.names) if is_needless else 0.0
             is_clear = thin < MISSED_MASS or self._is_improbable(pilot.log_evidence, thin / IMPROBABLE_ERRORS)
             pilot = replace(
                 pilot, points=cloud.x[rows], log_joint=cloud.log_joint[rows], log_weights=np.log(w / w.sum()),
