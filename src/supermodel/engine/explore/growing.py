@@ -1,6 +1,6 @@
 """Exploration of a model that extends a smaller one: what is new is searched for in what the smaller one leaves.
 
-The further component is explored alone, at draws of what the smaller model knows; then all parameters move together. In place of
+The further component is explored alone, at draws of what the smaller model knows; then all parameters move together. Besides
 levels of the likelihood the points come from what is known of the smaller model with a further component (`extended.py`).
 """
 
@@ -146,16 +146,16 @@ class Growing(Explorer):
         return next((i for i, a in enumerate(at) if a is not None and self.rough[a] and names[i] not in circles), None)
 
     def _onwards(self, cloud: Cloud, size: int, rng: np.random.Generator) -> None:
-        """Draws of the smaller model with what is new, which is fitted again and again; levels where there is no such proposal."""
+        """Draws of the smaller model with what is new, which is fitted again and again; and levels, for what moves the others too."""
         if not self.sealed:
             self.proposal = extended(self.joint, self.smaller, self.symmetries or ())
         if self.proposal is None:
-            super()._onwards(cloud, size, rng)
-            return
+            return super()._onwards(cloud, size, rng)
         n = size * self.effort.first_black
         known = [density for density in (self.profile, self.by_itself) if density is not None]
         self.widest = replace(self.proposal, new=(*self.proposal.new, *known))
         cloud.grow(self.widest, GROWN_DRAWS * n, rng)
+        super()._onwards(cloud, size, rng)
         for k in range(MOST_FITS):
             if k >= GROWN_FITS and effective_size(cloud.log_weights()) >= GROWN_ENOUGH:
                 break
