@@ -146,7 +146,7 @@ class Growing(Explorer):
         return next((i for i, a in enumerate(at) if a is not None and self.rough[a] and names[i] not in circles), None)
 
     def _onwards(self, cloud: Cloud, size: int, rng: np.random.Generator) -> None:
-        """Draws of the smaller model with what is new, which is fitted again and again; and levels, for what moves the others too."""
+        """Draws of the smaller model with what is new, fitted again and again; and levels, for what moves the others too."""
         if not self.sealed:
             self.proposal = extended(self.joint, self.smaller, self.symmetries or ())
         if self.proposal is None:
