@@ -152,3 +152,30 @@ def test_laws_of_the_number():
     expected = stats.poisson(1.5).pmf(range(4))
     for law in (dist.Poisson(1.5), stats.poisson(1.5)):
         assert np.allclose(shares_of(law, numbers_of(3)), expected / expected.sum())
+
+
+class Killed(Exception):
+    """In place of a signal."""
+
+
+@pytest.mark.parametrize("at", [3, 4])
+def test_what_was_killed_goes_on_to_the_same_bits(at, found, tmp_path, monkeypatch):
+    """After the exploration of one wave, and after that of two, which rests on what is known of one."""
+    from supermodel.engine.run import Run
+
+    asked = {"most": 2, "background": LEVEL, "noise": sm.Gaussian("error"), "explore": "quick", "progress": False}
+    path, kept, keep = tmp_path / "run.nc", [], Run._keep
+
+    def until_killed(run):
+        keep(run)
+        kept.append(len(run.pilots))
+        if len(kept) == at:
+            raise Killed
+
+    monkeypatch.setattr(Run, "_keep", until_killed)
+    with pytest.raises(Killed):
+        sm.count(WAVE, DATA, checkpoint=path, **asked)
+    assert kept[-1] == at - 1 and path.exists()
+    monkeypatch.setattr(Run, "_keep", keep)
+    again = sm.count(WAVE, DATA, checkpoint=path, **asked)
+    assert again.probabilities == found.probabilities and again.evaluations == found.evaluations
