@@ -188,7 +188,8 @@ class Growing(Explorer):
             thin = MISSED_MASS * min(THIN * len(cloud) / max(effective_size(log_w), 1.0), 1.0)
             is_needless = self.proposal is not None and self.proposal.exchange and pilot.log_evidence < self.highest
             pairs = CLOSE_PAIRS * len(self.proposal.names) if is_needless else 0.0
-            is_clear = thin < MISSED_MASS or self._is_improbable(pilot.log_evidence, thin / IMPROBABLE_ERRORS)
+            unsure = float(np.hypot(thin, pilot.vouched))
+            is_clear = unsure < MISSED_MASS or self._is_improbable(pilot.log_evidence, unsure / IMPROBABLE_ERRORS)
             pilot = replace(
                 pilot, points=cloud.x[rows], log_joint=cloud.log_joint[rows], log_weights=np.log(w / w.sum()),
                 doubt=float(np.sqrt(pilot.doubt**2 + thin**2 + pairs**2)), is_agreed=pilot.is_agreed and is_clear,
