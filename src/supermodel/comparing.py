@@ -253,7 +253,8 @@ def _of_engine(run: Run) -> dict[str, Any]:
             "explore": run.effort_name,
             "pilots": pilots,
         }
-        | ({"left_out": list(run.left_out)} if run.left_out else {}),
+        | ({"left_out": list(run.left_out)} if run.left_out else {})
+        | ({"cut_short": run.cut_short} if run.cut_short else {}),
     }
 
 

@@ -33,6 +33,21 @@ def test_named_models_and_prior_odds():
         sm.regression("mpg ~ wt * hp", CARS, models=["qsec"])
 
 
+def test_models_can_be_called_by_the_formula_that_was_given(cars):
+    wanted = cars.log_bayes_factor("wt + hp", "wt")
+    assert cars.log_bayes_factor("mpg ~ hp + wt", "mpg ~ wt") == wanted == cars.log_bayes_factor("hp + wt", "wt")
+    assert cars.log_bayes_factor("mpg ~ wt * hp") == cars.log_bayes_factor("wt + hp + wt:hp")
+    assert cars.log_bayes_factor("mpg ~ hp + wt", "wt + hp").error == 0
+    for text in ("qsec ~ wt", "mpg ~ qsec", "~~"):
+        with pytest.raises(sm.SupermodelError, match="no model .* its models are '1', 'wt'"):
+            cars.log_bayes_factor(text)
+    grouped = sm.regression("len ~ dose + (1 | supp)", TOOTH, explore="quick", progress=False, family="student",
+                            models=["len ~ dose + (1 | supp)"],
+                            prior_odds={"len ~ dose + (1 | supp)": 3, "len ~ 1 + (1 | supp)": 1})  # fmt: skip
+    assert grouped.names == ("1", "dose") and grouped.prior_odds["dose"] == 0.75
+    assert grouped.log_bayes_factor("len ~ dose + (1 | supp)") == grouped.log_bayes_factor("dose", "1")
+
+
 def test_every_form_of_a_table_is_the_same_table(cars, tmp_path):
     polars = pytest.importorskip("polars")
     wanted = cars.evidences.values

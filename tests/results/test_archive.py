@@ -5,6 +5,7 @@ import dataclasses
 import numpy as np
 import numpyro.distributions as dist
 import pytest
+import xarray as xr
 from scipy import stats
 
 import supermodel as sm
@@ -116,7 +117,10 @@ def test_arviz(result, tmp_path):
         float(result.posterior("line").mean("a")), abs=0.2 * float(result.posterior("line").sd("a"))
     )
     assert idata.comparison["log_evidence"].shape == (2,)
-    idata.to_netcdf(str(tmp_path / "idata.nc"))
+    idata.to_netcdf(tmp_path / "idata.nc", engine="h5netcdf")
+    again = xr.open_datatree(tmp_path / "idata.nc", engine="h5netcdf")
+    assert float(again["comparison"]["log_evidence"][0]) == result.evidences.values[0]
+    np.testing.assert_array_equal(again["posterior"]["a"], idata.posterior["a"])
     assert "model" in result.to_arviz().posterior.attrs
 
 

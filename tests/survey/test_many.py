@@ -37,6 +37,14 @@ def test_the_engine_gives_exact_answers_and_flags_the_rest():
     assert result.flagged["codes"].tolist() == ["data", "data"] and len(result.ok) == 3
 
 
+def test_the_table_stays_in_memory_and_needs_no_pyarrow(at_once, tmp_path, monkeypatch):
+    for module in ("pyarrow", "pyarrow.parquet"):
+        monkeypatch.setitem(__import__("sys").modules, module, None)
+    monkeypatch.chdir(tmp_path)
+    result = sm.compare_many(models(), data_sets(3), **OPTIONS)
+    assert len(result.table) == 3 and os.listdir(tmp_path) == []
+
+
 def test_workers_give_the_bits_of_none():
     """The engine itself, on a black box with a parameter; the exact ln B is that of a normal mean."""
     given = data_sets(3, seed=2)

@@ -143,9 +143,9 @@ def test_pareto_shape(k, rng):
 
 
 def test_pareto_agrees_with_arviz(rng):
-    az = pytest.importorskip("arviz")
+    array_stats = pytest.importorskip("arviz_stats.base").array_stats
     logs = 1.5 * rng.standard_t(5, 4000)
-    assert d.pareto_k(logs) == pytest.approx(float(az.psislw(logs.copy())[1]), abs=0.02)
+    assert d.pareto_k(logs) == pytest.approx(float(array_stats.psislw(-logs)[1]), abs=0.02)
 
 
 def test_a_bounded_tail_has_no_shape_worth_a_word(rng):

@@ -68,8 +68,10 @@ class Count:
 
     @cached_property
     def more(self) -> float:
-        """The probability of more components than were tried, as far as those that were tell; NaN where `most` were tried."""
-        if self.numbers[-1] == int(self.asked["most"]):
+        """The probability of more components than were tried, as far as those that were tell; NaN where `most` were tried, or a
+        limit left no room for more.
+        """
+        if self.numbers[-1] == int(self.asked["most"]) or self.limited:
             return float("nan")
         prior = {str(k): p for k, p in self.prior.items()}
         return beyond(prior, {str(k): self.log_evidence(k).value for k in self.numbers})
@@ -117,18 +119,23 @@ class Count:
         return self.comparison.seed
 
     @property
+    def limited(self) -> str:
+        """The limit that left no room for a larger number, "max_evaluations" or "max_seconds"; "" if none did."""
+        return self.comparison.settings.get("cut_short", "")
+
+    @property
     def stopped(self) -> str:
         """Why no larger number was tried."""
         last, name = self.numbers[-1], self.asked["component"]
-        ended = self.comparison.settings.get("ended")
+        many = f"{last} {name}" + ("" if last == 1 else "s")
         if last == int(self.asked["most"]):
-            p, said = self.probabilities[last].value, f"{last} {name}s are as many as were asked for."
+            p, said = self.probabilities[last].value, f"{many} are as many as were asked for."
             more = f" They have the probability {p:.2g}: more may be there, ask with most={last + 2}."
             return said + (more if p > self.asked["stop"] else "")
-        if not self.comparison.settings.get("left_out"):
-            return f"More than {last} {name}s were not reached: the run ended by {ended}."
+        if self.limited:
+            return f"More than {many} were not reached: the run was limited by {self.limited}."
         return (
-            f"More than {last} {name}s were not tried: ln Z has fallen twice, and if it falls on so their probability is "
+            f"More than {many} were not tried: ln Z has fallen twice, and if it falls on so their probability is "
             f"{self.more:.1g}, below the {self.asked['stop']:g} that was asked for."
         )
 

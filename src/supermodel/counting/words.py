@@ -17,10 +17,13 @@ if TYPE_CHECKING:
 
 def headline(result: Count) -> str:
     """`2 planets: probability 0.981 ± 0.002`, or that nothing is known."""
+    if result.limited and len(result.numbers) == 1:
+        return f"how many {result.asked['component']}s there are is not known: {result.limited} left no room to look for any"
     if not result.verdict.is_reliable and not result.comparison.weighed:
         return f"how many {result.asked['component']}s there are is not known: the checks failed"
     best = result.best
-    return f"{result.names[best]}: probability {chance(result, best)}"
+    weighed = f", if there are at most {result.numbers[-1]}: more were not reached" if result.limited else ""
+    return f"{result.names[best]}: probability {chance(result, best)}{weighed}"
 
 
 def chance(result: Count, k: int) -> str:
@@ -43,6 +46,8 @@ def number_cells(result: Count) -> Cells:
     more = [k for k in result.prior if k not in result.names]
     if more and np.isfinite(result.more):
         rows.append((f"more, to {more[-1]}", probability(sum(result.prior[k] for k in more)), f"about {result.more:.1g}", *"–––"))
+    if more and result.limited:
+        rows.append((f"more, to {more[-1]}", probability(sum(result.prior[k] for k in more)), "not reached", *"–––"))
     header = ("number", "prior", "P(number|data)", "ln Z", "ln B vs one less", "verdict")
     return Cells(header, tuple(rows), left=frozenset({0, 5}), note=UNUSABLE.get(result.verdict.level, ""))
 

@@ -74,6 +74,7 @@ def write(run: Run, path: str | os.PathLike[str]) -> None:
         "kind": KIND,
         "identity": identity(run),
         "left_out": list(run.left_out),
+        "cut_short": run.cut_short,
         "order": [joint.name for joint, _ in run.probes],
         "evaluations": run.meter.evaluations,
         "gradients": run.meter.gradients,
@@ -202,6 +203,7 @@ def resume(run: Run, path: str | os.PathLike[str]) -> bool:
     with reading(path):
         order, rows = attrs["order"], attrs["pilots"]
         run.leave_out(map(str, attrs.get("left_out", ())))
+        run.cut_short = str(attrs.get("cut_short", ""))
         expect(not order or sorted(order) == sorted(run.models), "the order of the models")
         expect([r["name"] for r in rows] == order[: len(rows)], "pilots of other models")
         for i, name in enumerate(order):

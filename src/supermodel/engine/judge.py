@@ -70,7 +70,7 @@ def judge(run: Run, posteriors: Mapping[str, ModelPosterior] | None = None) -> V
     found += agreement(posteriors or {}, run.goals, heavy)
     for joint, _ in run.probes:
         found += about(rejections({joint.name: joint.rejected}, run.evaluations), joint.name)
-    found += unused(run.unread, run.models)
+    found += unused(run.unread, run.models) + unreached(run)
     return worst(_spread(run, found) + ending(run.ended, run.evidences(), run.goals, goes_on(run)) + unkept(run))
 
 
@@ -304,6 +304,23 @@ def unused(found: Mapping[str, Collection[str]], models: Mapping[str, Any]) -> l
             sentence = UNUSED.format(name, listed)
             told.append(("caution" if sets_apart else "ok", Reason("unused_parameter", sentence, models=(name,))))
     return told
+
+
+UNREACHED = (
+    "{} was not explored: it would have taken more than its part of {}. Probabilities are among the models that were"
+    "{}. Without the limit, or with a larger one, the others are explored too."
+)
+RISING = ", of which the largest is the most probable: there may be more"
+
+
+def unreached(run: Run) -> list[Finding]:
+    """What is to be said where a limit left out models that grow: while ln Z has not fallen, only a bound is known."""
+    if not run.cut_short:
+        return []
+    rough = [pilot.rough_log_evidence for pilot in run.pilots]
+    is_rising = rough[-1] == max(rough)
+    sentence = UNREACHED.format(repr(run.left_out[0]), ENDINGS[run.cut_short], RISING if is_rising else "")
+    return [("limit" if is_rising else "caution", Reason("not_reached", sentence, level="caution"))]
 
 
 def goes_on(run: Any) -> str:

@@ -90,8 +90,10 @@ class Meter:
             raise Spent(self.over())
         if n > self.room:
             raise Spent("max_evaluations")
-        if self.evaluations + n > self.allowance or time.monotonic() > self.until:
-            raise Enough("exploration")
+        if self.evaluations + n > self.allowance:
+            raise Enough("max_evaluations")
+        if time.monotonic() > self.until:
+            raise Enough("max_seconds")
         if self.tell is not None:
             self.tell()
 

@@ -130,6 +130,7 @@ BLIND = 0.1  # of such a proposal that is the prior of all parameters
 # are effective, which a replicate's ln Z then rests on.
 GROWN_FITS, MOST_FITS, GROWN_ENOUGH = 3, 10, 500
 GROWN_DRAWS = 4  # times the prior draws of a replicate, of that proposal: what needs no further component is found by it
+GROWN_COST = 60_000  # evaluations of one such replicate at full effort, about
 GROWN_FIRST = 256  # prior draws of a replicate that extends a smaller model: a scale
 # Of the profile of a new component: steps of the climbs in each of its cells, starts in one where others of its coordinates turn
 # as well, and the part of its weight that is even over the prior.

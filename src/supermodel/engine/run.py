@@ -12,18 +12,20 @@ import numpy as np
 from supermodel.engine.arm import Arm
 from supermodel.engine.cycles import close_cycles, open_cycle
 from supermodel.engine.edge import Edge, padded
-from supermodel.engine.explore import Known, Pilot, explore
+from supermodel.engine.explore import Known, Pilot
 from supermodel.engine.goals import Goals
 from supermodel.engine.interrupts import Interrupts
 from supermodel.engine.kernels import KERNELS, Kernel, Tuning, leapfrogs
 from supermodel.engine.meter import Meter, Spent
 from supermodel.engine.network import Measured, candidates, grow, joined, measure
+from supermodel.engine.next_pilot import next_pilot
 from supermodel.engine.policy import (
     BATCH,
     BOLD,
     BOLDER,
     CHAINS,
     CHEAP,
+    COUNT_FALLS,
     DEAR,
     DEAR_PATH,
     DEAR_STEPS,
@@ -86,6 +88,7 @@ class Run:
     # Told a rough ln Z of each model explored so far, the smallest first: whether the larger ones are left out.
     until: Callable[[Mapping[str, float]], bool] | None = None
     left_out: tuple[str, ...] = ()
+    cut_short: str = ""  # the limit that ended the exploration of the first of those left out, where one did
     ended: str = ""  # why the run ended: "target", "decided", "max_evaluations", ...
     interrupts: Interrupts = field(default_factory=Interrupts)
 
@@ -139,14 +142,15 @@ class Run:
         effort = self._effort()
         self.is_thrifty = effort.is_thrifty
         self._grant()
-        for stream, (joint, known) in enumerate(self.probes):
+        for stream in range(len(self.probes)):
             if stream >= len(self.pilots):
-                each = EXPLORING / len(self.probes)
-                with self.meter.share(each / (1 - stream * each)):  # equal parts of what there was at first
-                    smaller = next((p for p in self.pilots if p.name == joint.model.extends), None)
-                    self.pilots.append(explore(joint, known, self.seed, stream, self.meter, effort, smaller))
+                pilot, self.cut_short = next_pilot(self, stream, effort)
+                if pilot is None:
+                    self.leave_out(joint.name for joint, _ in self.probes[stream:])
+                    break
+                self.pilots.append(pilot)
                 self._grant()
-                pilot, rng = self.pilots[-1], np.random.default_rng([self.seed, stream, 777])
+                rng = np.random.default_rng([self.seed, stream, 777])
                 pilot.roughness = roughness(pilot.joint, pilot.points, pilot.warp, rng, self.meter)
                 self._keep()
             if self.until is not None and self.until({p.name: p.rough_log_evidence for p in self.pilots[: stream + 1]}):
@@ -173,7 +177,8 @@ class Run:
         """The effort that was asked for, or as much of it as a limited budget, or the price of a call, allows."""
         effort = EFFORTS[self.effort_name]
         limit = self.goals.max_evaluations or np.inf
-        return effort.scaled(EXPLORING * limit / (len(self.given) * TYPICAL))
+        likely = len(self.given) if self.until is None else COUNT_FALLS  # of models that grow most are left out
+        return effort.scaled(EXPLORING * limit / (likely * TYPICAL))
 
     @property
     def is_dear(self) -> bool:

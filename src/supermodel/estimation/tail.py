@@ -23,7 +23,7 @@ def pareto_k(log_weights: np.ndarray) -> float:
     if np.mean(np.exp(x - x[-1])) > 1 / BOUNDED:
         return 0.0
     excess = np.exp(x[-n_tail:] - x[-1]) - np.exp(x[-n_tail - 1] - x[-1])
-    return _pareto_law(np.maximum(excess, 1e-300))[0]
+    return _pareto_shape(np.maximum(excess, 1e-300))
 
 
 def tail_size(n: int) -> int:
@@ -36,29 +36,8 @@ def pareto_error(k: float, n: int) -> float:
     return (1 + k) / math.sqrt(max(tail_size(n), 1))
 
 
-def pareto_smoothed(log_weights: np.ndarray, share: float = 1.0) -> tuple[np.ndarray, float]:
-    r"""ln w of sum 1, and k: the largest become quantiles of their law, $w(p) = c + \frac{\sigma}{k}((1 - p)^{-k} - 1)$.
-
-    PSIS (Vehtari, Simpson, Gelman, Yao and Gabry 2024). `share`: effective draws over draws. k is infinite where fewer than
-    five weights are a tail.
-    """
-    x = np.asarray(log_weights, float) - np.max(log_weights)
-    order = np.argsort(x)
-    n_tail = math.ceil(min(len(x) / 5, 3 * math.sqrt(len(x) / share)))
-    cut = max(x[order[-n_tail - 1]], math.log(np.finfo(float).tiny))
-    tail = order[np.searchsorted(x[order], cut, side="right") :]
-    k = math.inf
-    if len(tail) > 4:
-        k, scale = _pareto_law(np.exp(x[tail]) - math.exp(cut))
-        p = np.arange(0.5, len(tail)) / len(tail)
-        excess = -np.log1p(-p) if abs(k) < np.finfo(float).eps else np.expm1(-k * np.log1p(-p)) / k
-        if math.isfinite(k):
-            x[tail] = np.minimum(np.log(scale * excess + math.exp(cut)), 0.0)
-    return x - np.logaddexp.reduce(x), k
-
-
-def _pareto_law(y: np.ndarray) -> tuple[float, float]:
-    """Zhang and Stephens' quasi-Bayes shape k of sorted excesses y, with PSIS's prior of ten draws at 1/2, and their scale."""
+def _pareto_shape(y: np.ndarray) -> float:
+    """Zhang and Stephens' quasi-Bayes shape k of sorted excesses y, with PSIS's prior of ten draws at 1/2."""
     n = len(y)
     m = 30 + int(math.sqrt(n))
     theta = 1 / y[-1] + (1 - np.sqrt(m / (np.arange(m) + 0.5))) / (3 * max(y[int(n / 4 + 0.5) - 1], 1e-300))
@@ -69,4 +48,4 @@ def _pareto_law(y: np.ndarray) -> tuple[float, float]:
     weight = np.exp(likelihood - likelihood.max())
     mean = weight @ theta / weight.sum()
     k = float(np.log1p(-mean * y).mean())
-    return (n * k + 10 * 0.5) / (n + 10), -k / mean
+    return (n * k + 10 * 0.5) / (n + 10)

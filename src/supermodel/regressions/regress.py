@@ -16,7 +16,7 @@ from supermodel.regressions.formula import parse
 from supermodel.regressions.gaussian import GaussianFit
 from supermodel.regressions.response import Response, as_family, as_response
 from supermodel.regressions.result import Fit, Regression, judged
-from supermodel.regressions.space import marginal_models, name_of, named_models
+from supermodel.regressions.space import marginal_models, name_of, named_models, spelled
 from supermodel.regressions.table import as_table, checked_columns
 from supermodel.results.odds import checked_odds
 
@@ -96,6 +96,8 @@ def _regression(
             f"the formula {formula.text!r} has no model but the null: name a term to the right of '~'; a group-level one is "
             "in all models unless test_groups=True."
         )
+    if isinstance(prior_odds, Mapping):
+        prior_odds = {spelled(name, named, formula): share for name, share in prior_odds.items()}
     odds = checked_odds(prior_odds or dict.fromkeys(named, 1.0), tuple(named))
 
     def fitted(factor: float) -> Regression:

@@ -15,9 +15,10 @@ import numpy as np
 from supermodel.errors import SupermodelError
 from supermodel.estimation.estimate import Estimate, Evidences
 from supermodel.regressions import words
-from supermodel.regressions.formula import Term
+from supermodel.regressions.formula import Term, parse
 from supermodel.regressions.hypothesis import Restricted, read, restrict
 from supermodel.regressions.inclusion import Inclusion, inclusions
+from supermodel.regressions.space import spelled
 from supermodel.report.scales import DEFAULT
 from supermodel.report.tables import Cells, weighted_quantiles
 from supermodel.results.comparison import Comparison
@@ -82,7 +83,10 @@ class Robustness:
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Regression:
-    """Bayes factors between regressions of one response. Natural logarithms; models by the right-hand side of their formula."""
+    """Bayes factors between regressions of one response. Natural logarithms.
+
+    Models are called by the right-hand side of their formula ("wt + hp"), or by any formula of the same terms.
+    """
 
     formula: str
     kind: str  # "regression", "anova", "t test", "correlation", "proportion"
@@ -138,7 +142,8 @@ class Regression:
         if first is None:
             first = self.best if len(self.names) > 2 else self.names[-1]
         second = self.null if second is None else second
-        if self._known(first) == second:
+        first, second = self._known(first), self._known(second)
+        if first == second:
             return Estimate(0.0, 0.0)
         return self.evidences.log_bayes_factor(first, second)
 
@@ -156,7 +161,9 @@ class Regression:
         odds = {name: self.prior_odds[name] for name in self.evidences.names}
         return inclusions({name: self.models[name] for name in self.evidences.names}, self.evidences, odds)
 
-    def _known(self, name: str) -> str:
+    def _known(self, model: str) -> str:
+        """The name of a model, which may be given as a formula too."""
+        name = spelled(model, self.models, parse(self.formula)) if "~" in self.formula else model
         self.evidences.index(name)  # or the sentence with the names that there are
         return name
 

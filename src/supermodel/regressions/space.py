@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 from supermodel.errors import SupermodelError
 from supermodel.regressions.formula import Formula, FormulaError, Term, parse
@@ -37,15 +38,15 @@ def named_models(models: Sequence[str], formula: Formula) -> list[tuple[Term, ..
     found: list[tuple[Term, ...]] = [()]
     for text in models:
         given = parse(text if "~" in str(text) else f"{formula.response_name} ~ {text}")
-        known = {(frozenset(term.components), term.group): term for term in formula.terms}
+        known = {_key(term): term for term in formula.terms}
         wanted = [
             term for term in (*given.terms, *given.groups) if term not in formula.groups
         ]  # those are in all models
         for term in wanted:
-            if (frozenset(term.components), term.group) not in known:
+            if _key(term) not in known:
                 names = ", ".join(t.name for t in formula.terms)
                 raise FormulaError(f"the model {text!r} has the term {term.name!r}; the formula's terms are {names}.")
-        model = {known[frozenset(term.components), term.group] for term in wanted}
+        model = {known[_key(term)] for term in wanted}
         kept = tuple(term for term in formula.terms if term in model)
         if kept not in found:
             found.append(kept)
@@ -55,3 +56,25 @@ def named_models(models: Sequence[str], formula: Formula) -> list[tuple[Term, ..
 def name_of(model: Sequence[Term]) -> str:
     """The right-hand side without group-level terms, which all models have: `wt + hp`, `1`."""
     return " + ".join(term.name for term in model) or "1"
+
+
+def spelled(text: str, models: Mapping[str, Sequence[Term]], formula: Formula) -> str:
+    """The name of the model that a text means: its name, or a formula of the same terms ("mpg ~ wt + hp", "hp + wt").
+
+    A text that means none of them comes back as it is.
+    """
+    if text in models or not isinstance(text, str):
+        return text
+    try:
+        given = parse(text if "~" in text else f"{formula.response_name} ~ {text}")
+    except FormulaError:
+        return text
+    always = {_key(term) for term in formula.groups}
+    wanted = {_key(term) for term in (*given.terms, *given.groups)} - always
+    of_it = given.response_name == formula.response_name
+    return next((name for name, terms in models.items() if of_it and {_key(term) for term in terms} == wanted), text)
+
+
+def _key(term: Term) -> tuple[frozenset[str], Any]:
+    """What makes two terms the same: `a:b` is `b:a`."""
+    return frozenset(term.components), term.group

@@ -329,7 +329,7 @@ class Comparison:
         return json.dumps(self.asdict(), indent=indent, allow_nan=False, ensure_ascii=False)
 
     def to_arviz(self, model: str | None = None) -> Any:
-        """ArviZ InferenceData of one model (the best by default): posterior, prior, data and, where each datum has its own, ln L.
+        """One model (the best by default) as the DataTree of ArviZ: posterior, prior, data and, where each datum has its own, ln L.
 
         Dimensions and coordinates are those of the NumPyro or PyMC model. `az.loo` and `az.compare` take it; the whole
         comparison is in the extra group `comparison`.

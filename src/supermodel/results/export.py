@@ -128,8 +128,7 @@ def to_arviz(result: Comparison, model: str | None = None) -> Any:
     it, and where it knows ln p of each datum, `log_likelihood` has that. The group `comparison` holds ln Z, its covariance and
     the probabilities of all models.
     """
-    import arviz as az
-    import xarray as xr
+    from arviz_base import from_dict
 
     posterior = _chosen(result, model)
     rows = posterior.equal_rows
@@ -140,27 +139,30 @@ def to_arviz(result: Comparison, model: str | None = None) -> Any:
     observed = getattr(own, "observed", None)
     pointwise = log_densities(result, posterior) if getattr(own, "knows_each_datum", False) else None
     data = _observed(result.data) if observed is None else observed.data
+    groups = {
+        "posterior": stack,
+        "sample_stats": {
+            "lp": (posterior.log_likelihood + posterior.log_prior)[rows],
+            "log_likelihood_total": posterior.log_likelihood[rows],
+        },
+        "log_likelihood": pointwise,
+        "prior": None if own is None else _prior_draws(own, result.seed),
+        "observed_data": data,
+    }
     attrs = {
         "model": posterior.name,
         "verdict": level_of(result, posterior.name),
         "seed": result.seed,
         "schema": result.schema,
     }
-    idata = az.from_dict(
-        posterior=stack,
-        sample_stats={
-            "lp": (posterior.log_likelihood + posterior.log_prior)[rows],
-            "log_likelihood_total": posterior.log_likelihood[rows],
-        },
-        log_likelihood=pointwise,
-        prior=None if own is None else _prior_draws(own, result.seed),
-        observed_data=data,
+    tree = from_dict(
+        {name: group for name, group in groups.items() if group},
         dims=None if observed is None else {name: list(axes) for name, axes in observed.dims.items()},
         coords=None if observed is None else observed.coords,
-        posterior_attrs=attrs,
+        attrs={"posterior": attrs},
     )
-    idata.add_groups({"comparison": comparison_dataset(result, xr)})
-    return idata
+    tree["comparison"] = comparison_tree(result)
+    return tree
 
 
 def _prior_draws(model: Any, seed: int) -> dict[str, np.ndarray]:
@@ -170,11 +172,13 @@ def _prior_draws(model: Any, seed: int) -> dict[str, np.ndarray]:
     return {name: np.asarray(values[name])[None] for name in model.space.names}
 
 
-def comparison_dataset(result: Comparison, xr: Any) -> Any:
-    """ln Z, covariance, probabilities and ln B of all models as an xarray Dataset."""
+def comparison_tree(result: Comparison) -> Any:
+    """ln Z, covariance, probabilities and ln B of all models as a group of a DataTree."""
+    import xarray as xr
+
     names, matrix = list(result.names), result.matrix()
     order = [matrix.names.index(n) for n in names]
-    return xr.Dataset(
+    found = xr.Dataset(
         {
             "log_evidence": ("model", result.evidences.values),
             "covariance": (("model", "other"), result.evidences.covariance),
@@ -185,6 +189,7 @@ def comparison_dataset(result: Comparison, xr: Any) -> Any:
         coords={"model": names, "other": names},
         attrs={"absolute": int(result.evidences.absolute), "verdict": result.verdict.level},
     )
+    return xr.DataTree(found)
 
 
 def _observed(data: Any) -> dict[str, np.ndarray] | None:

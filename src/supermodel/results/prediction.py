@@ -12,7 +12,6 @@ import numpy as np
 
 from supermodel.errors import DataError, ModelError
 from supermodel.estimation.estimate import Estimate
-from supermodel.estimation.tail import pareto_smoothed
 from supermodel.jax_scope import in_float64
 from supermodel.report.numbers import number, shown
 from supermodel.report.tables import Cells, scalar_values, scalars
@@ -24,6 +23,7 @@ if TYPE_CHECKING:
     from supermodel.results.comparison import Comparison
     from supermodel.results.posterior import ModelPosterior
 
+FEWEST = 25  # draws of which a fifth, five, is the smallest tail that has a shape
 MOST = 5e7  # numbers ln p that are held at once, 400 MB: of more, fewer draws are taken
 WHAT = (
     "Two questions: ln B tells how probable the data are under each model before they are seen, priors and all;\n"
@@ -81,19 +81,31 @@ def leave_one_out(result: Comparison) -> LeaveOneOut:
         posterior = result.posterior(name)
         parts = log_densities(result, posterior).values()
         terms = np.concatenate([part.reshape(part.shape[0] * part.shape[1], -1) for part in parts], axis=1)
-        logs, shape = np.full(len(terms), -np.log(len(terms))), np.zeros(terms.shape[1])
+        mean = np.logaddexp.reduce(terms, axis=0) - np.log(len(terms))
+        pointwise[name], shapes[name], total[name] = mean, np.zeros(len(mean)), float(np.sum(mean))
         if posterior.parameters:  # without, every draw is the same
             rows = posterior.equal_rows
             sizes = [mean_ess(scalar_values(posterior, *scalar)[rows]) for scalar in scalars(posterior)]
-            found = [pareto_smoothed(-column, float(np.mean(sizes)) / rows.size) for column in terms.T]
-            logs, shape = np.array([w for w, _ in found]).T, np.array([k for _, k in found])
-        pointwise[name] = np.logaddexp.reduce(terms + (logs if logs.ndim == 2 else logs[:, None]), axis=0)
-        shapes[name], total[name] = shape, float(np.sum(np.logaddexp.reduce(terms, axis=0) - np.log(len(terms))))
+            found = np.array([left_out(column, float(np.mean(sizes)) / rows.size) for column in terms.T])
+            pointwise[name], shapes[name] = found.T
     counts = {len(values) for values in pointwise.values()}
     if len(counts) > 1:
         raise DataError(f"the models have different numbers of data, {sorted(counts)}: LOO cannot compare them.")
     names = sorted(result.weighed or result.names, key=lambda name: -pointwise[name].sum())
     return LeaveOneOut(tuple(names), pointwise, shapes, total)
+
+
+def left_out(log_densities: np.ndarray, share: float) -> tuple[float, float]:
+    """ln p of a datum given all others, and Pareto k, by ln p of it at draws of which a share is effective."""
+    from arviz_stats.base import array_stats
+
+    try:
+        value, k, _ = array_stats.loo(log_densities[None], r_eff=share)
+    except ValueError:  # of weights of which the largest are all alike; of few it has no tail to fit
+        n = len(log_densities)
+        k = 0.0 if n - 1 > FEWEST else np.inf
+        value = np.log(n) - np.logaddexp.reduce(-log_densities)
+    return float(value), float(k)
 
 
 @in_float64

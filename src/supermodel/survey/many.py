@@ -46,7 +46,7 @@ def compare_many(
     target_error: float = 0.2,
     seed: int = 0,
     executor: Any = None,
-    out: str | os.PathLike[str] | None = "results.parquet",
+    out: str | os.PathLike[str] | None = None,
     resume: bool = True,
     by: str | None = None,
     id: str | None = None,
@@ -73,9 +73,9 @@ def compare_many(
     `executor`: where the work is done, in chunks of `chunk` data sets. None: here. A number: so many processes; if one dies
     it is replaced. Or whatever has `concurrent.futures`' `submit`: Dask's `client.get_executor()`, mpi4py's
     `MPIPoolExecutor()`. The table is the same for all.
-    `out`: the table, a Parquet file; a name that ends in "/" is a folder of parts, for millions of data sets; None keeps it
-    in memory. Each chunk is on disk as soon as it is done. `resume`: go on from what an earlier call with the same
-    models, data and options has done; what belongs to another run is refused. False begins anew.
+    `out`: the table is kept in memory, or written to a Parquet file, which needs pyarrow; a name that ends in "/" is a folder
+    of parts, for millions of data sets. In a file each chunk is on disk as soon as it is done. `resume`: go on from what an
+    earlier call with the same models, data and options has done; what belongs to another run is refused. False begins anew.
     Ctrl-C returns what is done; the same call goes on from there.
 
     `seed`, `target_error`, `explore`, `on_error`, `max_seconds` and `max_evaluations` hold for each data set, as in

@@ -37,6 +37,7 @@ CODES: dict[str, str] = {
     "unused_parameter": "A log likelihood does not depend on a parameter: is its name misspelt?",
     "quadrature": "A numerical integral is known less well than an answer needs.",
     "target_not_reached": "The run ended before the error met its target.",
+    "not_reached": "Larger models were not explored: a limit left no room for them.",
     "interrupted": "The run was stopped by hand or by a limit.",
     "checkpoint_lost": "The checkpoint could not be written any more; the answer is not touched.",
     "never_visited": "A model was never visited; only a limit can be given.",

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import contextlib
 import functools
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -114,13 +115,14 @@ class Explorer:
                 if plain is not None:
                     return plain
                 self._replicates(known)
-            except Enough:
+            except Enough as limit:
                 # A limited budget: what was found so far has to do, and the verdict says whether replicates agreed.
                 merged = self._merged()
                 if not np.isfinite(merged.log_evidence()[0]):
                     raise
                 if not self.looks:
                     self._note("cut short", merged, since)
+                    return replace(self._pilot(self._merged()), cut_short=str(limit))
             return self._pilot(self._merged())
 
     def _check_declared(self, known: tuple[np.ndarray, np.ndarray]) -> None:
@@ -219,7 +221,7 @@ class Explorer:
             known = (known[0][:0], known[1][:0])
         if not self.effort.is_thrifty:
             self.looks = []
-        smaller = self.effort.scaled(self._patience() / REPLICATED)
+        smaller = self.effort.scaled(self._affordable())
         self.effort = smaller._replace(is_thrifty=self.effort.is_thrifty)
         most = self.effort.replicates
         if self.scout.modes and self.clouds:
@@ -231,6 +233,10 @@ class Explorer:
                 break
             if k and 2 * (self.meter.evaluations - began) > self._patience():  # the next is of twice the size
                 break
+
+    def _affordable(self) -> float:
+        """The part of a full effort that there is room for."""
+        return self._patience() / REPLICATED
 
     def _patience(self) -> float:
         """Evaluations that may still be spent on exploring."""

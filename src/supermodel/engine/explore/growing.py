@@ -29,6 +29,7 @@ from supermodel.engine.policy import (
     BATCH,
     CLOSE_PAIRS,
     FITTED,
+    GROWN_COST,
     GROWN_DRAWS,
     GROWN_ENOUGH,
     GROWN_FIRST,
@@ -64,6 +65,10 @@ class Growing(Explorer):
         self.axis = 0  # the coordinate of the new component in which ln L turns most, and
         self.profile: Profile | None = None  # what is known along it
         self.by_itself: Warped | None = None  # what is known of the new component where several of its coordinates turn
+
+    def _affordable(self) -> float:
+        """The same; two replicates have to fit into what a limit leaves."""
+        return min(super()._affordable(), self.meter.left / (2 * GROWN_COST))
 
     def _plain(self, known: Known) -> None:
         """The smaller model tells where to look; no other road is shorter."""

@@ -70,6 +70,7 @@ class Pilot:
     highest: float = -np.inf  # rough ln Z of the models that it extends
     new: tuple[Any, ...] = ()  # what is known of one component that the base lacks, as densities
     roughness: Roughness = Roughness()  # below which no error of its evidence can be believed
+    cut_short: str = ""  # the limit that ended its exploration before there was a single look
 
     @property
     def is_known(self) -> bool:
