@@ -86,7 +86,7 @@ def _log_between(low: Any, high: Any) -> Any:
 
 @dataclass(frozen=True, eq=False)
 class Nominal:
-    r"""$\ln P(y = k) = \ln \pi_k + \eta_k - \ln \sum_j \pi_j e^{\eta_j}$; the prediction is $\eta$ without $\eta_0 = 0$, (n, K - 1)."""
+    r"""$\ln P(y = k) = \ln \pi_k + \eta_k - \ln \sum_j \pi_j e^{\eta_j}$; predicted are the K - 1 after $\eta_0 = 0$."""
 
     def pointwise(self, prediction: Any, data: Mapping[str, Any]) -> Any:
         import jax
