@@ -128,6 +128,23 @@ def test_cuts_and_densities_keep_their_digits_far_out(link):
     assert all(np.all(np.isfinite(g)) for g in jax.grad(total, argnums=(0, 1))(eta, shares))
 
 
+@pytest.mark.parametrize("family", list(LATENT))
+def test_an_offset_moves_the_latent_scale(family):
+    """With no effect, P(y <= k) is F(c_k - offset), and an offset turned round is another."""
+    data, found = regressor(family, "x + offset(0.8 * x)")
+    values = {"shares": SHARES, "effect x": 0.0}
+    latent = LATENT[family]
+    edges = np.array([-np.inf, *latent.ppf(np.cumsum(SHARES)[:-1]), np.inf])
+    for sign in (1, -1):
+        wanted = np.log(
+            np.diff(latent.cdf(edges[data.y.to_numpy()[:, None] + [0, 1]] - sign * 0.8 * X[:, None]), axis=1)[:, 0]
+        )
+        agrees = np.allclose(
+            np.asarray(found.model.pointwise_log_likelihood(values, {"y": found.response.y})), wanted, rtol=1e-9
+        )
+        assert agrees == (sign == 1)
+
+
 # -- two categories are logistic regression ---------------------------------------------------------------------------
 
 

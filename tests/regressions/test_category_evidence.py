@@ -115,6 +115,20 @@ def test_the_engine_finds_the_evidences_of_a_quadrature(family):
     allowed = 5 * found.error + 2 * rough
     assert abs(found.value - (one - null)) < allowed
     assert abs(truth(family, y, scale=0.5 * R, n=20) - one) > allowed
+    told_as_asked(result, family)
+
+
+def told_as_asked(result, family):
+    """Effects with the names of their categories, hypotheses about them, words, and the archive."""
+    is_unordered = family == "multinomial"
+    names = ["x[1]", "x[2]", "Intercept[1]", "Intercept[2]"] if is_unordered else ["x", "cut[0|1]", "cut[1|2]"]
+    assert [e.label for e in result.effects()] == names == list(result.to_dataframe("x").columns)
+    draws = result.draws("x")
+    assert is_unordered or np.all(draws["cut[0|1]"] < draws["cut[1|2]"])
+    restricted = result.hypothesis("x[1] > x[2]" if is_unordered else "x > 0")
+    assert 0.5 < restricted.posterior.value < 1 and abs(restricted.prior.value - 0.5) < 5 * restricted.prior.error
+    assert "Dirichlet(1)" in result.apa() and family in str(result)
+    assert result.asdict()["family"] == family and len(result.asdict()["effects"]) == len(names)
 
 
 @pytest.mark.slow

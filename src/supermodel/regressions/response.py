@@ -193,4 +193,4 @@ def _in_order(name: str, values: pd.Series, levels: Sequence[Any], table: pd.Dat
 
 
 def _text(level: Any) -> str:
-    return f"{level:g}" if isinstance(level, float) else str(level)
+    return f"{level:g}" if isinstance(level, float | np.floating) else str(level)
