@@ -253,6 +253,7 @@ def test_names_of_families():
 
 
 WORDS = table().assign(y=np.array(LEVELS)[table().y])
+THREE = dist.Dirichlet(np.ones(3))
 BAD = {
     "no order": ("y ~ x", WORDS, {"family": "ordinal"}, r"in no known order \('always', 'never'.*levels=\[...\]"),
     "unordered column": ("y ~ x", WORDS.assign(y=pd.Categorical(WORDS.y)), {"family": "ordinal"}, "in no known order"),
@@ -269,6 +270,7 @@ BAD = {
     "levels of numbers": ("x ~ y", table(), {"levels": [1, 2]}, "the family is 'gaussian'"),
     "family": ("y ~ x", table(), {"family": "ordnal"}, "cumulative logit, cumulative probit, multinomial"),
     "prior of nothing": ("y ~ x", table(), {"family": "ordinal", "priors": {"Intercept": stats.norm(0, 1)}}, "there are shares, x"),
+    "other shares": ("y ~ x", table(), {"family": "ordinal", "priors": {"shares": THREE}}, "must be of 4 shares .*shape \\(3,\\)"),
     "missing": ("y ~ x", WORDS.assign(y=WORDS.y.where(WORDS.index > 0)), {"family": "multinomial"}, "1 of 24 rows are incomplete"),
 }  # fmt: skip
 
@@ -302,5 +304,9 @@ def test_a_file_and_the_shell_name_family_and_levels(tmp_path, monkeypatch, caps
         seen[0][2]
         == "Zellner-Siow with r = 0.354 continuous; the 4 categories' shares at the mean of the predictors ~ Dirichlet(1)"
     )
+    own = {"shares": dist.Dirichlet(np.array([2.0, 2, 1.5, 1]))}
+    with pytest.raises(sm.SupermodelError, match="seen"):
+        sm.regression("y ~ x", WORDS, family="multinomial", levels=LEVELS, priors=own)
+    assert seen[2][2] == "Zellner-Siow with r = 0.354 continuous; shares ~ Dirichlet(2, 2, 1.5, 1)"
     assert main(["regress", "y ~ x", str(tmp_path / "words.csv"), "--anova", "--levels", *LEVELS]) == 2
     assert "leave --levels out" in capsys.readouterr().err

@@ -29,6 +29,7 @@ from supermodel.estimation.estimate import Estimate
 from supermodel.jax_scope import numpyro_distributions
 from supermodel.models.model import Model
 from supermodel.models.noise import Binomial, Gaussian, Poisson, StudentT
+from supermodel.models.priors import as_prior
 from supermodel.regressions.blocks import Block
 from supermodel.regressions.categories import Nominal, Ordered, told_cuts
 from supermodel.regressions.contrasts import orthonormal
@@ -228,6 +229,12 @@ def check_own(own: Mapping[str, Any], terms: Sequence[str], family: str, respons
     for name in own:
         if name not in known:
             raise SupermodelError(f"`priors` has {name!r}, which no model has; there are {', '.join(known)}.")
+    if "shares" in own and tuple(as_prior("shares", own["shares"]).shape) != (len(response.levels),):
+        k = len(response.levels)
+        raise SupermodelError(
+            f"the prior of `shares` must be of {k} shares that sum to one, those of {', '.join(response.levels)}, e.g. numpyro's "
+            f"Dirichlet(np.full({k}, 2.0)); it has the shape {tuple(as_prior('shares', own['shares']).shape)}."
+        )
 
 
 @dataclass(frozen=True, eq=False)

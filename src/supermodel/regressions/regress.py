@@ -7,6 +7,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
+import numpy as np
+
 from supermodel.comparing import compare
 from supermodel.errors import SupermodelError
 from supermodel.regressions.blocks import as_rscales
@@ -183,4 +185,7 @@ def _said(design: Design, rscales: Mapping[str, float], own: Mapping[str, Any], 
 def _distribution(prior: Any) -> str:
     from supermodel.models.priors import as_prior
 
+    concentration = getattr(prior, "concentration", None)
+    if np.ndim(concentration) == 1:  # in the words of all other priors an array is its shape
+        return f"{type(prior).__name__}({', '.join(f'{a:g}' for a in np.asarray(concentration))})"
     return as_prior("a prior", prior).description
