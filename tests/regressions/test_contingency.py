@@ -24,7 +24,7 @@ PLANS = [("poisson", None), ("joint multinomial", None), ("independent multinomi
 @pytest.mark.parametrize(
     ("counts", "sampling", "fixed", "published"),
     [
-        # BayesFactor, pkg/BayesFactor/tests/testthat/_snaps/contingencyBF.md
+        # Printed by BayesFactor: tests/testthat/_snaps/contingencyBF.md in the fork vandenman/BayesFactor
         (SMALL, "poisson", None, 0.8373063),
         (SMALL, "jointMulti", None, 0.6530989),
         (SMALL, "indepMulti", "rows", 0.5102335),
