@@ -46,6 +46,8 @@ _HOMES = {
     "ttest": "supermodel.regressions.one_parameter",
     "correlation": "supermodel.regressions.one_parameter",
     "proportion": "supermodel.regressions.one_parameter",
+    "contingency": "supermodel.regressions.contingency",
+    "Dependence": "supermodel.regressions.dependence",
     "Regression": "supermodel.regressions.result",
     "calibrate": "supermodel.trust.calibrate",
     "check": "supermodel.trust.check",
@@ -82,6 +84,8 @@ if TYPE_CHECKING:
     from supermodel.models.noise import Poisson as Poisson
     from supermodel.models.noise import StudentT as StudentT
     from supermodel.models.symmetry import Canonical as Canonical
+    from supermodel.regressions.contingency import contingency as contingency
+    from supermodel.regressions.dependence import Dependence as Dependence
     from supermodel.regressions.one_parameter import correlation as correlation
     from supermodel.regressions.one_parameter import proportion as proportion
     from supermodel.regressions.one_parameter import ttest as ttest

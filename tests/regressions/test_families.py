@@ -1,4 +1,4 @@
-"""Every family: its likelihood and priors against SciPy's at chosen points, and its Bayes factor against a grid."""
+"""Every family of numbers: its likelihood and priors against SciPy's at chosen points, and its Bayes factor against a grid."""
 
 import numpy as np
 import pandas as pd
@@ -11,8 +11,9 @@ from supermodel.regressions.blocks import RSCALES
 from supermodel.regressions.design import Design
 from supermodel.regressions.families import LOGISTIC, Linear, Regressor
 from supermodel.regressions.formula import parse
-from supermodel.regressions.response import FAMILIES, as_response
+from supermodel.regressions.response import FAMILIES, OF_CATEGORIES, as_response
 
+OF_NUMBERS = [family for family in FAMILIES if family not in OF_CATEGORIES]  # the others: test_categories.py
 N = 24
 X = np.linspace(-1.0, 2.0, N) ** 2 + 0.1 * np.arange(N)
 
@@ -60,7 +61,7 @@ def regressor(family, right, own=None):
 AUX = {"gaussian": {"sigma": 0.7}, "student": {"sigma": 0.7, "nu": 4.0}, "negative binomial": {"overdispersion": 0.4}}
 
 
-@pytest.mark.parametrize("family", FAMILIES)
+@pytest.mark.parametrize("family", OF_NUMBERS)
 def test_the_likelihood_is_scipys(family):
     """With a covariate, a factor of three levels and groups: eta from the effects that the parameters are said to mean."""
     data, found = regressor(family, "x + f + (1 | g)")
@@ -155,7 +156,7 @@ def grid_log_evidence(family, with_x):
 
 
 @pytest.mark.parametrize(
-    "family", [f if f == "binomial" else pytest.param(f, marks=pytest.mark.slow) for f in FAMILIES]
+    "family", [f if f == "binomial" else pytest.param(f, marks=pytest.mark.slow) for f in OF_NUMBERS]
 )
 def test_the_engine_finds_the_grids_bayes_factor(family):
     """ln B within 5 errors, and 0.01 for the grid; a planted error, the Bayes factor of half the effect's prior, is not."""

@@ -1,1 +1,1 @@
-"""Regressions, t tests, analyses of variance, correlations and proportions in one line."""
+"""Regressions, t tests, analyses of variance, correlations, proportions and contingency tables in one line."""

@@ -3,7 +3,13 @@ r"""Regressions as models for the engine: families without a closed form, and pr
 $\eta = \mu + \sum_b X_b \theta_b$ is the mean of y on the scale of the link, with X centred. The blocks are those of the
 closed form: $\theta_b = s\, \delta_b$, where $\delta_b$ is Cauchy of scale $r_b$, written without a centre as
 $\delta = r z / w$, $z \sim N(0, I)$, $w \sim |N(0, 1)|$; one column alone is Cauchy at once. s is $\sigma$ for gaussian and
-student, $\pi / \sqrt 3$ (the standard deviation of a logistic variable) for bernoulli and binomial, and 1 for the log link.
+student, $\pi / \sqrt 3$ (the standard deviation of a logistic variable) for bernoulli, binomial, cumulative logit and
+multinomial, and 1 for the log link and cumulative probit.
+
+A multinomial response of K categories has K - 1 sets of coefficients. Each of the K categories has its own, which sum to
+zero, and the prior is turned by no exchange of categories: with an orthonormal basis C of the contrasts,
+$\theta_k = s r\, C_k Z / (\sqrt 2 w)$, $Z \sim N(0, I)$. The difference of any two is then that of a logistic regression
+between the two, so that with K = 2 it is one.
 
 In place of the improper priors that all models share stand proper ones so wide that they cancel: $\mu$ normal about the
 mean of the data (ten s or ten standard deviations), $\ln \sigma$ uniform from 10^-4 to 10 standard deviations of y;
@@ -23,7 +29,10 @@ from supermodel.estimation.estimate import Estimate
 from supermodel.jax_scope import numpyro_distributions
 from supermodel.models.model import Model
 from supermodel.models.noise import Binomial, Gaussian, Poisson, StudentT
+from supermodel.models.priors import as_prior
 from supermodel.regressions.blocks import Block
+from supermodel.regressions.categories import Nominal, Ordered, told_cuts
+from supermodel.regressions.contrasts import orthonormal
 from supermodel.regressions.response import Response
 from supermodel.results.posterior import ModelPosterior
 
@@ -53,6 +62,9 @@ def _shared(family: str, response: Response) -> tuple[Any, dict[str, Any], float
         if family == "gaussian":
             return Gaussian("sigma"), priors, None
         return StudentT("nu", "sigma"), priors | {"nu": dist.Gamma(2.0, 0.1)}, None
+    if response.levels:
+        noise = Nominal() if family == "multinomial" else Ordered(family.removeprefix("cumulative "))
+        return noise, {"shares": dist.Dirichlet(np.ones(len(response.levels)))}, _latent_spread(family)
     if family in ("bernoulli", "binomial"):
         share = (response.y.sum() + 0.5) / (response.trials.sum() + 1.0)
         centre = float(np.log(share / (1 - share)))
@@ -64,12 +76,23 @@ def _shared(family: str, response: Response) -> tuple[Any, dict[str, Any], float
     return NegativeBinomial(), priors | {"overdispersion": dist.Exponential(1.0)}, 1.0
 
 
+def _latent_spread(family: str) -> float:
+    """The standard deviation of the noise behind a category."""
+    return 1.0 if family == "cumulative probit" else LOGISTIC
+
+
 @dataclass(frozen=True, eq=False)
 class Linear:
     """One block in the engine: its priors, and its coefficients of the values of its parameters."""
 
     block: Block
     own: Any = None  # a prior of the user's: on each coefficient, or on the standard deviation of a group-level term
+    levels: tuple[str, ...] = ()  # the categories of a multinomial response, which have a set of coefficients each
+
+    @property
+    def size(self) -> int:
+        """How many coefficients there are."""
+        return self.block.size * max(len(self.levels) - 1, 1)
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -77,17 +100,16 @@ class Linear:
         if self.own is not None and self.block.kind == "random":
             return f"sd{name}", f"z{name}"
         if self.own is not None:
-            return (name,) if self.block.size == 1 else tuple(f"{name}.{i + 1}" for i in range(self.block.size))
-        return (
-            (f"effect {name}",) if self.block.size == 1 and self.block.kind != "random" else (f"w {name}", f"z {name}")
-        )
+            columns = [name] if self.block.size == 1 else [f"{name}.{i + 1}" for i in range(self.block.size)]
+            return tuple(column + suffix for column in columns for suffix in suffixes(self.levels))
+        return (f"effect {name}",) if self.size == 1 and self.block.kind != "random" else (f"w {name}", f"z {name}")
 
     @property
     def priors(self) -> dict[str, Any]:
         dist = numpyro_distributions()
-        z = dist.Normal(0.0, 1.0).expand([self.block.size]).to_event(1)
+        z = dist.Normal(0.0, 1.0).expand([self.size]).to_event(1)
         if self.own is not None:
-            return dict(zip(self.names, (self.own, z) if self.block.kind == "random" else [self.own] * self.block.size,
+            return dict(zip(self.names, (self.own, z) if self.block.kind == "random" else [self.own] * self.size,
                             strict=True))  # fmt: skip
         if len(self.names) == 1:
             return {self.names[0]: dist.Cauchy(0.0, self.block.rscale)}
@@ -99,12 +121,29 @@ class Linear:
         return first if self.own is not None else self.block.unit * s * self.block.rscale / first
 
     def coefficients(self, values: Mapping[str, Any], s: Any, stack: Any) -> Any:
-        """(..., p); `stack` joins scalars along a last axis."""
-        if self.own is not None and self.block.kind != "random":
-            return stack([values[name] for name in self.names])
-        if len(self.names) == 1:
-            return stack([s * values[self.names[0]]])
-        return stack([self.spread(values, s) / self.block.unit]) * values[self.names[1]]
+        """(..., p), of a multinomial response (..., p, K - 1) against the first; `stack` joins scalars along a last axis."""
+        is_own = self.own is not None and self.block.kind != "random"
+        if is_own:
+            found = stack([values[name] for name in self.names])
+        elif len(self.names) == 1:
+            found = stack([s * values[self.names[0]]])
+        else:
+            found = stack([self.spread(values, s) / self.block.unit]) * values[self.names[1]]
+        if not self.levels:
+            return found
+        sets = found.reshape(*found.shape[:-1], self.block.size, len(self.levels) - 1)
+        return sets if is_own else sets @ self._against_first
+
+    @property
+    def _against_first(self) -> np.ndarray:
+        r"""(K - 1, K - 1): from the coordinates of contrasts to the differences $(C_0 - C_k) / \sqrt 2$, each of norm one."""
+        basis = orthonormal(len(self.levels))
+        return (basis[0] - basis[1:]).T / np.sqrt(2.0)
+
+
+def suffixes(levels: Sequence[str]) -> tuple[str, ...]:
+    """What stands behind the name of an effect: nothing, or the category whose log odds against the first it changes."""
+    return tuple(f"[{level}]" for level in levels[1:]) or ("",)
 
 
 @dataclass(frozen=True, eq=False)
@@ -130,14 +169,26 @@ class Regressor:
             priors |= part.priors
         x = [self._centred(part.block) for part in self.parts]
         offset = self.response.offset
+        start = np.zeros((len(offset), len(suffixes(self.levels)))) if self.levels else offset
 
         def predict(p):
-            eta = offset + p.get("Intercept", 0.0)
+            eta = start + p.get("Intercept", 0.0)
             for part, columns in zip(self.parts, x, strict=True):
                 eta = eta + columns @ part.coefficients(p, p["sigma"] if s is None else s, jnp.stack)
             return eta
 
         return Model(priors, predict=predict, noise=noise)
+
+    @property
+    def levels(self) -> tuple[str, ...]:
+        """The categories that have a set of coefficients each; none but of a multinomial response."""
+        return self.response.levels if self.family == "multinomial" else ()
+
+    @property
+    def labels(self) -> tuple[str, ...]:
+        """The effects of all terms but group-level ones."""
+        blocks = [part.block for part in self.parts if part.block.kind != "random"]
+        return tuple(label + end for block in blocks for label in block.columns.labels for end in suffixes(self.levels))
 
     def _centred(self, block: Block) -> np.ndarray:
         values = block.columns.values
@@ -148,15 +199,27 @@ class Regressor:
         s = _shared(self.family, self.response)[2]
         size = values["sigma"] if s is None else s * np.ones(len(next(iter(values.values()))))
         found: dict[str, np.ndarray] = {}
-        shift: Any = 0.0
+        ends = suffixes(self.levels)
+        shift: dict[str, Any] = dict.fromkeys(ends, 0.0)
         for part in self.parts:
             theta = part.coefficients(values, size, lambda v: np.stack(v, axis=-1))
-            found |= dict(zip(part.block.columns.labels, (theta @ part.block.columns.readout.T).T, strict=True))
+            sets = dict(zip(ends, np.moveaxis(theta, -1, 0) if self.levels else [theta], strict=True))
+            told = {end: dict(zip(part.block.columns.labels, (each @ part.block.columns.readout.T).T, strict=True))
+                    for end, each in sets.items()}  # fmt: skip
+            found |= {label + end: told[end][label] for label in part.block.columns.labels for end in ends}
             if part.block.kind == "random":
                 found[f"sd{part.block.name}"] = part.spread(values, size)
-            shift = shift + theta @ part.block.columns.values.mean(axis=0)
+            shift = {end: shift[end] + each @ part.block.columns.values.mean(axis=0) for end, each in sets.items()}
         if "Intercept" in values:
-            found["Intercept"] = values["Intercept"] - shift
+            found["Intercept"] = values["Intercept"] - shift[""]
+        if self.levels:
+            log_shares = np.log(values["shares"])
+            found |= {
+                f"Intercept{end}": log_shares[:, k] - log_shares[:, 0] - shift[end] for k, end in enumerate(ends, 1)
+            }
+        elif self.response.levels:
+            link = self.family.removeprefix("cumulative ")
+            found |= told_cuts(values["shares"], link, self.response.levels, shift[""])
         return found | {name: values[name] for name in ("sigma", "nu", "overdispersion") if name in values}
 
 
@@ -166,6 +229,12 @@ def check_own(own: Mapping[str, Any], terms: Sequence[str], family: str, respons
     for name in own:
         if name not in known:
             raise SupermodelError(f"`priors` has {name!r}, which no model has; there are {', '.join(known)}.")
+    if "shares" in own and tuple(as_prior("shares", own["shares"]).shape) != (len(response.levels),):
+        k = len(response.levels)
+        raise SupermodelError(
+            f"the prior of `shares` must be of {k} shares that sum to one, those of {', '.join(response.levels)}, e.g. numpyro's "
+            f"Dirichlet(np.full({k}, 2.0)); it has the shape {tuple(as_prior('shares', own['shares']).shape)}."
+        )
 
 
 @dataclass(frozen=True, eq=False)
@@ -178,8 +247,7 @@ class EngineFit:
 
     @property
     def labels(self) -> tuple[str, ...]:
-        blocks = [part.block for part in self.regressor.parts if part.block.kind != "random"]
-        return tuple(label for block in blocks for label in block.columns.labels)
+        return self.regressor.labels
 
     @property
     def effective_size(self) -> float:

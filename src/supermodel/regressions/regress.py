@@ -7,6 +7,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
+import numpy as np
+
 from supermodel.comparing import compare
 from supermodel.errors import SupermodelError
 from supermodel.regressions.blocks import as_rscales
@@ -31,6 +33,7 @@ def regression(
     data: Any,
     *,
     family: str = "gaussian",
+    levels: Sequence[Any] | None = None,
     models: str | Sequence[str] = "all",
     rscale: Rscale = None,
     priors: Mapping[str, Any] | None = None,
@@ -46,17 +49,21 @@ def regression(
     `formula`: as in R, `"y ~ a * b + log(x) + (1 | group)"`; `"y ~ ."` takes all columns. Columns of texts, categories and
     truth values are factors, and so is whatever stands in `C(...)`. Group-level terms are in every model, the null included.
     `models`: "all" that respect marginality (no interaction without its parts), or a list of right-hand sides.
-    `family`: gaussian, student, bernoulli, binomial (response `prop(k, n)`), poisson, negative binomial.
+    `family`: gaussian, student, bernoulli, binomial (response `prop(k, n)`), poisson, negative binomial; of categories
+    cumulative logit (or "ordinal"), cumulative probit, multinomial.
+    `levels`: the categories in their order, `["low", "middle", "high"]`, of a multinomial response the baseline first. An
+    ordered Categorical of pandas and whole numbers have an order of their own.
     `rscale`: the scale of the Cauchy priors on effects: one number or word for all, or by kind and term,
     {"continuous": 0.35, "fixed": "wide", "random": 1, "supp": 0.7}.
-    `priors`: distributions for a term ("wt", in units of the response per unit of wt), "Intercept", "sigma" and the like, or
-    "(1 | group)", the standard deviation of a group-level term. All models are then weighed by the engine.
+    `priors`: distributions for a term ("wt", in units of the response per unit of wt), "Intercept", "sigma", "shares" (of
+    the categories) and the like, or "(1 | group)", the standard deviation of a group-level term. All models are then weighed
+    by the engine.
     `hypothesis`: orders to be tested, as `"a > b > c"`; see `Regression.hypothesis`.
     `test_groups`: group-level terms are tested like all others, and the null is the mean alone.
     `missing`: "raise", or "drop" to leave out rows with missing values. `options` are those of `compare`.
     """
-    return _regression(formula, data, "regression", family, models, rscale, priors, prior_odds, hypothesis, test_groups, missing,
-                       seed, options)  # fmt: skip
+    return _regression(formula, data, "regression", family, levels, models, rscale, priors, prior_odds, hypothesis, test_groups,
+                       missing, seed, options)  # fmt: skip
 
 
 def anova(
@@ -68,21 +75,20 @@ def anova(
 
     `anova("score ~ a * b + (1 | subject)", data)`: subjects are in all models, as `whichRandom` of R's BayesFactor has it.
     """
-    return _regression(
-        formula, data, "anova", "gaussian", models, rscale, None, prior_odds, hypothesis, test_groups, missing, seed, {}
-    )
+    return _regression(formula, data, "anova", "gaussian", None, models, rscale, None, prior_odds, hypothesis, test_groups,
+                       missing, seed, {})  # fmt: skip
 
 
 def _regression(
-    text: str, data: Any, kind: str, family: str, models: Any, rscale: Any, priors: Mapping[str, Any] | None,
-    prior_odds: Mapping[str, float] | None, hypothesis: str | Sequence[str], test_groups: bool, missing: str, seed: int,
-    options: dict[str, Any],
+    text: str, data: Any, kind: str, family: str, levels: Sequence[Any] | None, models: Any, rscale: Any,
+    priors: Mapping[str, Any] | None, prior_odds: Mapping[str, float] | None, hypothesis: str | Sequence[str],
+    test_groups: bool, missing: str, seed: int, options: dict[str, Any],
 ) -> Regression:  # fmt: skip
     table = as_table(data)
     formula, family = parse(_spelled_out(text, table.columns)), as_family(family)
     formula = formula.with_groups_as_terms() if test_groups else formula
     table, dropped = checked_columns(table, formula.columns, missing)
-    response = as_response(formula, table, family)
+    response = as_response(formula, table, family, levels)
     design = Design.of(formula, table, as_factors=kind == "anova")
     sets = marginal_models(formula.terms) if models == "all" else named_models(models, formula)
     named = {name_of(terms): terms for terms in sets}
@@ -105,7 +111,7 @@ def _regression(
         found = _by_engine if own or family != "gaussian" else _by_quadrature
         common = {
             "formula": formula.text, "kind": kind, "family": family, "n_rows": len(table), "n_dropped": dropped,
-            "models": named, "prior_odds": odds, "priors": _said(design, scaled, own, family), "seed": seed,
+            "models": named, "prior_odds": odds, "priors": _said(design, scaled, own, response), "seed": seed,
             "always": tuple(term.name for term in formula.groups), "refit": fitted,
         }  # fmt: skip
         return found(design, response, named, scaled, own, common, {"seed": seed, **options})
@@ -134,10 +140,11 @@ def _by_engine(design: Design, response: Response, named, rscales, own, common, 
             f"{len(named)} models would go to the engine, which takes seconds for each; at most {MOST_BY_ENGINE} are taken. "
             'Name those of interest, e.g. models=["1", "a", "a + b"].'
         )
+    sets = response.levels if common["family"] == "multinomial" else ()
     regressors = {
         name: Regressor(
             common["family"], response,
-            tuple(Linear(block, own.get(block.name)) for block in design.blocks(terms, rscales, own)),
+            tuple(Linear(block, own.get(block.name), sets) for block in design.blocks(terms, rscales, own)),
             design.intercept, own,
         )
         for name, terms in named.items()
@@ -165,17 +172,22 @@ def _spelled_out(text: str, columns: Any) -> str:
     return f"{left}~" + re.sub(r"(?<![\w.])\.(?![\w.])", " + ".join(c for c in others if c not in used), right, count=1)
 
 
-def _said(design: Design, rscales: Mapping[str, float], own: Mapping[str, Any], family: str) -> str:
+def _said(design: Design, rscales: Mapping[str, float], own: Mapping[str, Any], response: Response) -> str:
     """The priors in words."""
     kinds = dict.fromkeys(design.kind(term) for term in (*design.terms, *design.groups) if term.name not in own)
     parts = [f"{rscales[kind]:.3g} {kind}" for kind in kinds]
     parts += [f"{rscales[t.name]:.3g} {t.name}" for t in (*design.terms, *design.groups) if t.name in rscales]
     said = f"Zellner-Siow with r = {', '.join(parts)}" if parts else ""
     named = ", ".join(f"{name} ~ {_distribution(prior)}" for name, prior in own.items())
-    return "; ".join(part for part in (said, named) if part)
+    flat = f"the {len(response.levels)} categories' shares at the mean of the predictors ~ Dirichlet(1)"
+    shares = flat if response.levels and "shares" not in own else ""
+    return "; ".join(part for part in (said, shares, named) if part)
 
 
 def _distribution(prior: Any) -> str:
     from supermodel.models.priors import as_prior
 
+    concentration = getattr(prior, "concentration", None)
+    if np.ndim(concentration) == 1:  # in the words of all other priors an array is its shape
+        return f"{type(prior).__name__}({', '.join(f'{a:g}' for a in np.asarray(concentration))})"
     return as_prior("a prior", prior).description

@@ -86,15 +86,15 @@ def sentence(result: Regression, scale: Any = DEFAULT) -> str:
     best, null = result.best, result.null
     if len(result.names) == 2:
         other = result.names[1]
-        return _favours(words, result.log_bayes_factor(other, null), other, null)
+        return favours(words, result.log_bayes_factor(other, null), other, null)
     second = result.ranking[1]
     if best == null:
-        said = _favours(words, result.log_bayes_factor(best, second), best, second)
+        said = favours(words, result.log_bayes_factor(best, second), best, second)
         return f"No model is better than {null}. {said}"
-    first = _favours(words, result.log_bayes_factor(best, null), best, null)
+    first = favours(words, result.log_bayes_factor(best, null), best, null)
     if second == null:
         return first
-    last = _favours(words, result.log_bayes_factor(best, second), best, f"the next, {second}", short=True)
+    last = favours(words, result.log_bayes_factor(best, second), best, f"the next, {second}", short=True)
     return f"{first} {last}"
 
 
@@ -102,7 +102,8 @@ def _times(log_value: float) -> str:
     return thousands(np.exp(log_value)) if np.log(1e3) <= log_value < np.log(1e4) else as_ratio(log_value)
 
 
-def _favours(words: Scale, estimate: Estimate, first: str, second: str, short: bool = False) -> str:
+def favours(words: Scale, estimate: Estimate, first: str, second: str, short: bool = False) -> str:
+    """The sentence of one Bayes factor, in the words of a scale."""
     if estimate.value < 0:
         estimate, first, second = -estimate, second, first
     touched = words.touched(estimate)
@@ -127,7 +128,7 @@ def apa(result: Regression) -> str:
     if other == result.null:
         parts.append(f"favoured the null model over all {len(result.names) - 1} others")
         other = result.ranking[1]
-    parts.append(f"gave {_bf(result.log_bayes_factor(other, result.null))} for {other} against {result.null}")
+    parts.append(f"gave {bayes_factor(result.log_bayes_factor(other, result.null))} for {other} against {result.null}")
     effects = {e.label: e for e in result.effects()}
     if result.tested in effects:
         draws = result.draws(result.names[-1])[result.tested]
@@ -135,13 +136,16 @@ def apa(result: Regression) -> str:
         parts.append(f"median {result.tested} = {middle:.2f}, 95% CI [{low:.2f}, {high:.2f}]")
     if len(result.names) > 2:
         found = [
-            f"{i.term}: {_bf(i.log_bayes_factor, 'incl')}" for i in result.inclusion() if i.log_bayes_factor is not None
+            f"{i.term}: {bayes_factor(i.log_bayes_factor, 'incl')}"
+            for i in result.inclusion()
+            if i.log_bayes_factor is not None
         ]
         parts.append("inclusion across all models, " + "; ".join(found))
     return ", ".join(parts[:1]) + ", " + ", ".join(parts[1:]) + "."
 
 
-def _bf(estimate: Estimate, subscript: str = "10") -> str:
+def bayes_factor(estimate: Estimate, subscript: str = "10") -> str:
+    """`BF_10 = 17.3 (error 0.12%)`; below 1 it is told as BF_01."""
     if subscript == "10" and estimate.value < 0:
         estimate, subscript = -estimate, "01"
     error = 100 * estimate.error

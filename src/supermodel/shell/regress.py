@@ -17,7 +17,8 @@ if TYPE_CHECKING:
 
 # argument of `regression`, help
 FLAGS = {
-    "family": "gaussian, student, bernoulli, binomial, poisson, negative binomial (default: gaussian)",
+    "family": "gaussian, student, bernoulli, binomial, poisson, negative binomial, ordinal, cumulative probit, multinomial "
+    "(default: gaussian)",
     "rscale": "scale of the Cauchy priors on effects: a number, medium, wide or ultrawide",
     "hypothesis": "an order to be tested, e.g. 'a > b > c'",
     "missing": "raise, or drop: leave out rows with missing values (default: raise)",
@@ -34,6 +35,8 @@ def add_arguments(sub: argparse.ArgumentParser) -> None:
     sub.add_argument(
         "--models", nargs="+", metavar="MODEL", help="right-hand sides, e.g. '1' 'wt' 'wt + hp' (default: all)"
     )
+    text = "the categories of the response, lowest first (of a multinomial one the baseline first)"
+    sub.add_argument("--levels", nargs="+", metavar="LEVEL", help=text)
     for name, text in FLAGS.items():
         sub.add_argument(f"--{name}", metavar=name.upper(), help=text)
     sub.add_argument("--out", type=Path, metavar="DIR", help="write report.html and result.json there")
@@ -44,14 +47,16 @@ def asked(args: argparse.Namespace, options: dict[str, Any]) -> Regression:
     from supermodel.regressions.regress import anova, regression
 
     given: dict[str, Any] = {
-        name: value for name in (*FLAGS, "models", "test_groups") if (value := getattr(args, name)) is not None
+        name: value
+        for name in (*FLAGS, "levels", "models", "test_groups")
+        if (value := getattr(args, name)) is not None
     }
     if "rscale" in given:
         given["rscale"] = _number(given["rscale"])
     if not args.anova:
         return regression(args.formula, args.data, **given, **options)
-    if "family" in given:
-        raise SupermodelError("--anova is of gaussian noise: leave --family out.")
+    if extra := [name for name in ("family", "levels") if name in given]:
+        raise SupermodelError(f"--anova is of gaussian noise: leave --{extra[0]} out.")
     return anova(args.formula, args.data, **given, **{name: v for name, v in options.items() if name == "seed"})
 
 

@@ -4,7 +4,7 @@
 [regression]
 formula = "mpg ~ wt * hp"
 data = "cars.csv"                          # beside this file
-family = "gaussian"                        # the default
+family = "gaussian"                        # the default; of categories e.g. "ordinal" with levels = ["low", "high"]
 kind = "regression"                        # or "anova": every column is a factor
 
 [run]
@@ -31,6 +31,7 @@ KEYS = (
     "data",
     "kind",
     "family",
+    "levels",
     "models",
     "rscale",
     "priors",
@@ -72,7 +73,7 @@ def regression_of(path: str | Path, data_root: str | Path | None = None) -> Regr
     kind = source.text(("regression", "kind"), given.get("kind", "regression"))
     if kind not in KINDS:
         raise source.error(("regression", "kind"), f"`kind` is regression or anova; got {kind!r}")
-    if kind == "anova" and (extra := [key for key in ("family", "priors") if key in given]):
+    if kind == "anova" and (extra := [key for key in ("family", "levels", "priors") if key in given]):
         raise source.error(("regression", extra[0]), f"an anova has no `{extra[0]}`", 'Write kind = "regression".')
     data = path.parent / source.text(("regression", "data"), given["data"])
     try:
