@@ -1,8 +1,9 @@
 r"""A `Model` as nested samplers want it: a log likelihood and a transform of the unit cube.
 
-Priors with a quantile function are transformed exactly. Others (hierarchies, densities) have none; there the cube is
-sent to a Student t density $q$ near the prior and $\ln \pi - \ln q$ is added to the log likelihood: evidence and
-posterior are the same, $Z = \int L\,(\pi / q)\,q$.
+Priors with a quantile function are transformed exactly, vectors number by number, multivariate normal and Dirichlet
+vectors as they are drawn. Others (hierarchies, densities) have none; there the cube is sent to a Student t density $q$ near
+the prior and $\ln \pi - \ln q$ is added to the log likelihood: evidence and posterior are the same,
+$Z = \int L\,(\pi / q)\,q$.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ import numpy as np
 
 from supermodel.jax_scope import in_float64
 from supermodel.models.columns import as_columns
+from supermodel.models.families import FAMILIES, Family, Plain, member_of
 from supermodel.models.joint import Joint
 from supermodel.models.joint_space import JointSpace
 from supermodel.models.model import Model
@@ -108,18 +110,105 @@ def _blocks(model: Model, rng: np.random.Generator) -> list[_Block]:
 
 
 def _by_quantiles(prior: Any) -> Callable[[Any], Any] | None:
-    """x from the cube through the prior's own quantile function; None if it has none or its numbers hang together."""
-    if not isinstance(prior, Bijected) or prior.distribution.event_dim > 0 or prior.unconstrained_shape != prior.shape:
-        return None
+    """x from the cube through the prior's own quantile functions; None if there are none.
 
-    def transform(u):
-        return prior.unconstrain(prior.distribution.icdf(u.reshape(prior.shape)))
-
-    try:
-        middle = np.asarray(transform(np.full(prior.size, 0.5)))
-    except Exception:  # numpyro raises NotImplementedError and others where a distribution has no quantiles
+    Numbers of a vector that are independent go one by one through the quantiles of what the vector is made of.
+    """
+    if not isinstance(prior, Bijected):
         return None
-    return transform if np.all(np.isfinite(middle)) else None
+    for way in (_one_by_one, _by_table, _correlated, _stick_by_stick):
+        values = way(prior)
+        if values is None:
+            continue
+        try:
+            middle = np.asarray(prior.unconstrain(values(np.full(prior.size, 0.5))))
+        except Exception:  # numpyro raises NotImplementedError, ImportError and others where a family has no quantiles
+            continue
+        if np.all(np.isfinite(middle)):
+            return lambda u, values=values: prior.unconstrain(values(u))
+    return None
+
+
+def _one_by_one(prior: Bijected) -> Callable[[Any], Any] | None:
+    """Independent numbers, by numpyro's quantiles."""
+    alone = _unwrapped(prior.distribution)
+    return (lambda u: alone.icdf(u.reshape(prior.shape))) if _independent(prior, alone) else None
+
+
+def _by_table(prior: Bijected) -> Callable[[Any], Any] | None:
+    """Independent numbers of a family that has quantiles in NumPy only: through an interpolant of them, one for each law."""
+    import jax
+    import jax.numpy as jnp
+    from jax.scipy.special import ndtri
+
+    member = member_of(prior.distribution)
+    if (
+        member is None
+        or not isinstance(member.family.plain, Plain)
+        or not _independent(prior, member._replace(wraps=()).build())
+    ):
+        return None
+    columns = [np.broadcast_to(np.asarray(value, float), prior.shape).ravel() for value in member.arguments.values()]
+    laws: dict[tuple[float, ...], list[int]] = {}
+    for place, arguments in enumerate(zip(*columns, strict=True)):
+        laws.setdefault(arguments, []).append(place)
+    tables = [(np.array(places), _table(member.family, arguments)) for arguments, places in laws.items()]
+
+    def values(u):
+        found = jnp.zeros(prior.size)
+        for places, table in tables:
+            found = found.at[places].set(jax.vmap(lambda z, table=table: table.constrain(z[None]))(ndtri(u[places])))
+        return found.reshape(prior.shape)
+
+    return values
+
+
+def _table(family: Family, arguments: tuple[float, ...]) -> Quantile:
+    plain: Any = family.plain
+    ppf, isf = (lambda p, f=f: f(p, *arguments) for f in (plain.ppf, plain.isf))
+    return Quantile(ppf, "a table", isf, straight=family.straight, reach=Quantile.FAR)
+
+
+def _correlated(prior: Bijected) -> Callable[[Any], Any] | None:
+    r"""$\mu + L z$ of a multivariate normal with covariance $L L^T$."""
+    from jax.scipy.special import ndtri
+
+    member = member_of(prior.distribution)
+    if member is None or member.name != "MultivariateNormal":
+        return None
+    loc, factor = member.arguments["loc"], member.arguments["scale_tril"]
+    return lambda u: loc + (factor @ ndtri(u.reshape(prior.shape))[..., None])[..., 0]
+
+
+def _stick_by_stick(prior: Bijected) -> Callable[[Any], Any] | None:
+    """Dirichlet shares: what share i takes of the rest is Beta(a_i, a_(i+1) + ... + a_k), whatever those before it took."""
+    import jax.numpy as jnp
+    from jax.scipy.special import ndtri
+
+    if type(prior.distribution).__name__ != "Dirichlet" or prior.distribution.batch_shape != ():
+        return None
+    a = np.asarray(prior.distribution.concentration, float)
+    rest = np.cumsum(a[::-1])[::-1][1:]
+    tables = [_table(FAMILIES["Beta"], pair) for pair in zip(a[:-1], rest, strict=True)]
+
+    def values(u):
+        taken = jnp.stack([table.constrain(ndtri(u[i : i + 1])) for i, table in enumerate(tables)])
+        left = jnp.concatenate([jnp.ones(1), jnp.cumprod(1 - taken)])
+        return left * jnp.concatenate([taken, jnp.ones(1)])
+
+    return values
+
+
+def _unwrapped(distribution: Any) -> Any:
+    """What a vector is made of, without `expand` and `to_event`."""
+    while type(distribution).__name__ in ("ExpandedDistribution", "Independent"):
+        distribution = distribution.base_dist
+    return distribution
+
+
+def _independent(prior: Bijected, alone: Any) -> bool:
+    """Whether each number of the value is a draw of its own with a coordinate of its own."""
+    return alone.event_dim == 0 and prior.unconstrained_shape == prior.shape
 
 
 def _stand_in(where: slice, draws: np.ndarray, log_density: Callable[[Any], Any]) -> _Block:
