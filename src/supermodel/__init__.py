@@ -36,6 +36,7 @@ _HOMES = {
     "exact": "supermodel.exact",
     "compare": "supermodel.comparing",
     "evidence": "supermodel.comparing",
+    "compare_bilby": "supermodel.doors.bilby_models",
     "count": "supermodel.counting.count",
     "Component": "supermodel.counting.component",
     "Count": "supermodel.counting.result",
@@ -64,6 +65,7 @@ if TYPE_CHECKING:
     from supermodel.counting.component import Component as Component
     from supermodel.counting.count import count as count
     from supermodel.counting.result import Count as Count
+    from supermodel.doors.bilby_models import compare_bilby as compare_bilby
     from supermodel.embedding import coordinate as coordinate
     from supermodel.embedding.supermodel import Supermodel as Supermodel
     from supermodel.errors import SupermodelError as SupermodelError

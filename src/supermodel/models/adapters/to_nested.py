@@ -54,7 +54,7 @@ def to_dynesty(model: Model, data: Any = None, *, name: str = "model", seed: int
 
     joint = Joint(name, model, as_columns(data))
     blocks = _blocks(model, np.random.default_rng(seed))
-    compiles = joint.is_traceable and getattr(model.space, "traceable", True)
+    corrected, compiles = any(block.correction is not None for block in blocks), getattr(model.space, "traceable", True)
 
     def transform(u):
         u = jnp.clip(u, 1e-300, 1.0 - 2.0**-53)
@@ -70,13 +70,15 @@ def to_dynesty(model: Model, data: Any = None, *, name: str = "model", seed: int
     @in_float64
     def log_likelihood_at(x: np.ndarray) -> np.ndarray:
         x = np.atleast_2d(np.asarray(x, float))
-        extra = np.asarray(corrections(x)) if compiles else np.array([float(correction(row)) for row in x])
-        total = joint.log_likelihood_at(x) + extra
+        extra: Any = 0.0
+        if corrected:
+            extra = _in_sizes(corrections, x) if compiles else np.array([float(correction(row)) for row in x])
+        total = joint.log_likelihood_at(x, size=_size(len(x))) + extra
         return np.where(np.isnan(total), -np.inf, total)
 
     @in_float64
     def log_likelihood(x: np.ndarray) -> float:
-        value = float(traced(x)) if compiles else float(log_likelihood_at(x)[0])
+        value = float(traced(x)) if compiles and joint.is_traceable else float(log_likelihood_at(x)[0])
         return -np.inf if np.isnan(value) else value
 
     return ForNested(
@@ -86,8 +88,19 @@ def to_dynesty(model: Model, data: Any = None, *, name: str = "model", seed: int
         joint.space.names,
         joint.space.values_at,
         log_likelihood_at,
-        in_float64(lambda u: np.asarray(many(np.atleast_2d(u)))),
+        in_float64(lambda u: _in_sizes(many, np.atleast_2d(u))),
     )
+
+
+def _size(n: int) -> int:
+    """At least n, a power of two: peers ask for all numbers of points, and each number would be compiled for."""
+    return 1 << max(n - 1, 0).bit_length()
+
+
+def _in_sizes(function: Callable[[Any], Any], points: np.ndarray) -> np.ndarray:
+    """A compiled function of many points, with copies of the first beyond the last."""
+    n = len(points)
+    return np.asarray(function(np.concatenate([points, np.repeat(points[:1], _size(n) - n, axis=0)])))[:n]
 
 
 def _blocks(model: Model, rng: np.random.Generator) -> list[_Block]:
