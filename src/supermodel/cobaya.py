@@ -16,7 +16,7 @@ from cobaya.yaml import yaml_dump_file
 
 from supermodel import __version__
 from supermodel.comparing import evidence
-from supermodel.doors.calls import DRAWS, equal_draws, in_a_line, options, refuse_unknown, story
+from supermodel.doors.calls import DRAWS, equal_draws, in_a_line, options, story
 from supermodel.errors import SupermodelError
 from supermodel.models.adapters.from_cobaya import from_cobaya
 
@@ -49,7 +49,8 @@ class Supermodel(Sampler):
     def get_class_options(cls, input_options: Any = None) -> dict[str, Any]:
         """The options with their defaults, as Cobaya asks for them."""
         own = {name: value for name, value in options().items() if name != "checkpoint"}
-        return {**own, "external_priors": "refuse", "sampler_type": cls.sampler_type}
+        kind = {"sampler_type": cls.sampler_type, "supports_periodic_params": cls.supports_periodic_params}
+        return {**own, "external_priors": "refuse", **kind}
 
     def initialize(self) -> None:
         """Refuse what cannot be run, before the first call."""
@@ -58,14 +59,11 @@ class Supermodel(Sampler):
                 self.log, "the sampler of supermodel is one process, and %d were started: all would do the same. Leave out "
                 "mpirun; for more processes give the option `executor: 4`.", mpi.size(),
             )  # fmt: skip
-        ours = self.get_class_options()
         self.given = {name: getattr(self, name) for name in options() if name != "checkpoint"}
         self.given["seed"] = 0 if self.given["seed"] is None else self.given["seed"]
         self.result: Any = None
         self.collection: Any = None
         try:
-            known = {*self.get_defaults(), "version", "packages_path"}  # Cobaya adds some of its own
-            refuse_unknown([n for n in self._updated_info if n not in known], ours, "supermodel.cobaya.Supermodel")
             self.own = from_cobaya(self.model, external_priors=self.external_priors)
         except SupermodelError as error:
             raise LoggedError(self.log, "%s", str(error)) from error

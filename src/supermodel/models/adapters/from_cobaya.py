@@ -57,6 +57,13 @@ class _Likelihood:
     def __init__(self, model: Any, names: list[str], with_external: bool):
         self.model, self.names, self.with_external = model, names, with_external
 
+    def held_data(self) -> list[Any]:
+        """What the likelihoods hold, for the fingerprint of the data, without what Cobaya holds for itself."""
+        own = ("provider", "timer", "log")
+        return [
+            v for like in self.model.likelihood.values() for k, v in vars(like).items() if k[0] != "_" and k not in own
+        ]
+
     def __call__(self, values: Mapping[str, Any], data: Any = None) -> float:
         point = np.array([float(values[name]) for name in self.names])  # refuses tracers: Cobaya is NumPy
         extra = 0.0
