@@ -21,6 +21,7 @@ _HOMES = {
     "from_pymc": "supermodel.models.adapters.from_pymc",
     "from_bilby": "supermodel.models.adapters.from_bilby",
     "from_cobaya": "supermodel.models.adapters.from_cobaya",
+    "from_enterprise": "supermodel.models.adapters.from_enterprise",
     "from_unit_cube": "supermodel.models.adapters.from_unit_cube",
     "from_log_density": "supermodel.models.adapters.from_log_density",
     "from_chains": "supermodel.models.adapters.from_chains",
@@ -75,6 +76,7 @@ if TYPE_CHECKING:
     from supermodel.models.adapters.from_bilby import from_bilby as from_bilby
     from supermodel.models.adapters.from_chains import from_chains as from_chains
     from supermodel.models.adapters.from_cobaya import from_cobaya as from_cobaya
+    from supermodel.models.adapters.from_enterprise import from_enterprise as from_enterprise
     from supermodel.models.adapters.from_log_density import from_log_density as from_log_density
     from supermodel.models.adapters.from_numpyro import from_numpyro as from_numpyro
     from supermodel.models.adapters.from_pymc import from_pymc as from_pymc

@@ -26,15 +26,14 @@ class Slope(bilby.Likelihood):
     Y = 0.4 + 0.5 * X + 0.3 * np.cos(37 * X)
 
     def __init__(self):
-        super().__init__()
-        self.calls = 0
+        super().__init__(parameters={"a": None, "b": None})  # what bilby before 2.7 needs
 
-    def log_likelihood(self, parameters):
-        self.calls += 1
+    def log_likelihood(self, parameters=None):
+        parameters = parameters or self.parameters
         r = (self.Y - parameters["a"] - parameters["b"] * self.X) / 0.3
         return float(-0.5 * r @ r)
 
-    def log_likelihood_ratio(self, parameters):
+    def log_likelihood_ratio(self, parameters=None):
         return self.log_likelihood(parameters) - self.noise_log_likelihood()
 
     def noise_log_likelihood(self):
@@ -159,8 +158,11 @@ def test_what_constraints_leave_is_the_same_at_every_call_and_bilby_draws_on_as_
 
 def test_a_periodic_prior_goes_round(tmp_path):
     class Round(bilby.Likelihood):
-        def log_likelihood(self, parameters):
-            return 5 * math.cos(parameters["phi"])
+        def __init__(self):
+            super().__init__(parameters={"phi": None})
+
+        def log_likelihood(self, parameters=None):
+            return 5 * math.cos((parameters or self.parameters)["phi"])
 
     given = prior.PriorDict({"phi": prior.Uniform(0, 2 * np.pi, "phi", boundary="periodic")})
     result = run(Round(), given, tmp_path)
@@ -198,9 +200,12 @@ SCRIPT = """
     from supermodel.doors.bilby_sampler import Supermodel
 
     class Slow(bilby.Likelihood):
-        def log_likelihood(self, parameters):
+        def __init__(self):
+            super().__init__(parameters={"a": None})
+
+        def log_likelihood(self, parameters=None):
             time.sleep(0.002)
-            return -0.5 * parameters["a"] ** 2
+            return -0.5 * (parameters or self.parameters)["a"] ** 2
 
     if __name__ == "__main__":
         priors = bilby.core.prior.PriorDict({"a": bilby.core.prior.Normal(0, 1, "a")})
@@ -226,7 +231,7 @@ def test_a_batch_system_that_ends_the_program_finds_bilby_s_exit_code(tmp_path):
 
 def test_models_of_bilby_compared_with_one_error():
     class Level(Slope):
-        def log_likelihood(self, parameters):
+        def log_likelihood(self, parameters=None):
             return super().log_likelihood({**parameters, "b": 0.0})
 
     result = sm.compare_bilby(
