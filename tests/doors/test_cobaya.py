@@ -123,6 +123,25 @@ def test_a_prior_that_may_not_be_normalised_is_refused_or_vouched_for():
         run(info(options={"external_priors": "yes"}))
 
 
+def test_a_prior_block_of_unknown_integral_is_a_model_of_its_own():
+    """As the page says: moved to the likelihoods, and divided by what it is alone."""
+
+    def tilt(a, b):
+        return math.log(7.0) + 0.3 * b
+
+    both = get_model({"likelihood": {"line": line, "tilt": tilt}, "params": PARAMS, "debug": 50})
+    alone = get_model({"likelihood": {"tilt": tilt}, "params": PARAMS, "debug": 50})
+    result = sm.compare(
+        {"both": sm.from_cobaya(both), "prior": sm.from_cobaya(alone)}, seed=0, explore="quick", progress=False
+    )
+    found = result.log_bayes_factor("both", "prior")
+    a, b = np.meshgrid(np.linspace(-5, 5, 801), np.linspace(-2, 2, 801))
+    residuals = (Y - a[..., None] - b[..., None] * X) / 0.3
+    prior = np.exp(-0.5 * a**2 + 0.3 * b)
+    truth = math.log(np.sum(prior * np.exp(-0.5 * np.sum(residuals**2, axis=-1))) / prior.sum())
+    assert abs(found.value - truth) < 5 * found.error + 0.01  # the grid's ends
+
+
 def test_a_periodic_parameter_goes_round():
     params = {"phi": {"prior": {"min": 0, "max": 2 * math.pi}, "periodic": True}}
     model = get_model({"likelihood": {"round": lambda phi: 5 * math.cos(phi)}, "params": params, "debug": 50})
