@@ -1,7 +1,10 @@
 """Cobaya runs us by the name of a class: the same digits, its chains and files, and what it cannot vouch for is refused."""
 
 import math
+import subprocess
+import sys
 import textwrap
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -148,6 +151,30 @@ def test_a_periodic_parameter_goes_round():
     result = sm.evidence(sm.from_cobaya(model), seed=0, explore="quick", progress=False)
     assert sm.from_cobaya(model).periodic == ("phi",)
     assert abs(result.value - math.log(np.i0(5.0))) < 5 * result.error + 1e-6
+
+
+WORKERS = """
+    import sys
+    sys.path.insert(0, {source!r})
+    from cobaya.model import get_model
+    import supermodel as sm
+
+    def bowl(a):
+        return -0.5 * (a / 0.5) ** 2
+
+    if __name__ == "__main__":
+        prior = {{"dist": "norm", "loc": 0, "scale": 1}}
+        model = sm.from_cobaya(get_model({{"likelihood": {{"bowl": bowl}}, "params": {{"a": {{"prior": prior}}}}, "debug": 50}}))
+        alone, together = (sm.evidence(model, explore="quick", progress=False, executor=n).value for n in (None, 2))
+        print(alone == together)
+"""
+
+
+def test_workers_make_the_model_from_its_input(tmp_path):
+    script = tmp_path / "script.py"
+    script.write_text(textwrap.dedent(WORKERS).format(source=str(Path(sm.__file__).parent.parent)))
+    done = subprocess.run([sys.executable, str(script)], capture_output=True, text=True, timeout=300)
+    assert done.stdout.strip().endswith("True"), done.stderr[-2000:]
 
 
 def test_unknown_options_and_what_is_no_model_are_refused():

@@ -170,10 +170,9 @@ def test_dynesty_agrees():
     assert sum(run("dynesty", 60).evaluations.values()) > 1000
 
 
-@pytest.mark.parametrize("peer", ["ultranest", "nessai"])
-def test_others_agree(peer):
+def test_ultranest_agrees_and_leaves_numpy_s_generator_as_it_was():
     before = np.random.get_state()[1].copy()  # noqa: NPY002
-    assert sum(run(peer, 100).evaluations.values()) > 500
+    assert sum(run("ultranest", 60).evaluations.values()) > 500
     np.testing.assert_array_equal(np.random.get_state()[1], before)  # noqa: NPY002
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import uuid
 from collections.abc import Mapping
 from typing import Any
 
@@ -52,10 +53,19 @@ def from_cobaya(model: Any, *, external_priors: str = "refuse") -> Model:
 
 
 class _Likelihood:
-    """The sum of all likelihoods at one point, and of external priors, where these belong to the density."""
+    """The sum of all likelihoods at one point, and of external priors, where these belong to the density.
 
-    def __init__(self, model: Any, names: list[str], with_external: bool):
+    Cobaya's models cannot be sent to worker processes; their input can, and each worker makes the model once.
+    """
+
+    def __init__(self, model: Any, names: list[str], with_external: bool, mark: str = ""):
         self.model, self.names, self.with_external = model, names, with_external
+        self.mark, self._input = mark or uuid.uuid4().hex, None
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        if self._input is None:
+            self._input = self.model.info()
+        return _made_once, (self.mark, self._input, self.names, self.with_external)
 
     def held_data(self) -> list[Any]:
         """What the likelihoods hold, for the fingerprint of the data, without what Cobaya holds for itself."""
@@ -72,3 +82,14 @@ class _Likelihood:
             if extra == -np.inf:
                 return -np.inf
         return float(self.model.loglike(point, return_derived=False, cached=False)) + extra
+
+
+_MADE: dict[str, _Likelihood] = {}  # in a worker: by their marks
+
+
+def _made_once(mark: str, info: Any, names: list[str], with_external: bool) -> _Likelihood:
+    if mark not in _MADE:
+        from cobaya.model import get_model
+
+        _MADE[mark] = _Likelihood(get_model(info), names, with_external, mark)
+    return _MADE[mark]
