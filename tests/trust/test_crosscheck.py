@@ -106,6 +106,22 @@ def test_vectors_whose_numbers_hang_together_are_made_as_they_are_drawn(rng):
     np.testing.assert_allclose(np.cov(values["s"].T), np.cov(rng.dirichlet(shares, 20_000).T), atol=0.003)
 
 
+def test_parameters_of_numpyro_that_depend_on_no_other_have_their_quantiles_too(rng):
+    def flat():
+        b = numpyro.sample("b", dist.Normal(0, 2).expand([3]).to_event(1))
+        s = numpyro.sample("s", dist.HalfNormal(3))
+        numpyro.sample("y", dist.Normal(b.sum(), s), obs=0.7)
+
+    f = to_dynesty(from_numpyro(flat))
+    u = rng.random((9, 4))
+    points = f.prior_transform_at(u)
+    values = f.values(points)
+    np.testing.assert_allclose(values["b"], stats.norm(0, 2).ppf(u[:, :3]), rtol=1e-9)
+    np.testing.assert_allclose(values["s"], stats.halfnorm(scale=3).ppf(u[:, 3]), rtol=1e-9)
+    expected = stats.norm.logpdf(0.7, values["b"].sum(axis=1), values["s"])
+    np.testing.assert_allclose(f.log_likelihood_at(points), expected, rtol=1e-9)
+
+
 def test_a_likelihood_in_plain_python_is_called_without_more():
     """What has no quantiles is corrected for, point by point: a Student t density and its logarithm, 1 ms each."""
     f = to_dynesty(Model({"v": dist.Uniform(-5, 5).expand([6]).to_event(1)}, lambda p: -float(np.sum(p["v"]) ** 2)))

@@ -107,19 +107,30 @@ def _blocks(model: Model, rng: np.random.Generator) -> list[_Block]:
     from jax.scipy.special import ndtri
 
     space = model.space
-    if isinstance(space, JointSpace):
-        whole = slice(0, space.dimension)
-        if space.is_standard_normal:
-            return [_Block(whole, ndtri, None)]
-        return [_stand_in(whole, space.sample_prior(rng, 4000), space.log_prior)]
+    if isinstance(space, JointSpace) and space.is_standard_normal:
+        return [_Block(slice(0, space.dimension), ndtri, None)]
+    draws = space.sample_prior(rng, 4000)
+    priors = _each_alone(space, draws) if isinstance(space, JointSpace) else space.priors
+    if priors is None:
+        return [_stand_in(slice(0, space.dimension), draws, space.log_prior)]
     blocks = []
-    for name, prior in space.priors.items():
+    for name, prior in priors.items():
         where = space.slices[name]
         exact = ndtri if isinstance(prior, Quantile) else _by_quantiles(prior)
-        blocks.append(
-            _Block(where, exact, None) if exact else _stand_in(where, prior.sample(rng, 4000), prior.log_density)
-        )
+        blocks.append(_Block(where, exact, None) if exact else _stand_in(where, draws[:, where], prior.log_density))
     return blocks
+
+
+def _each_alone(space: JointSpace, draws: np.ndarray) -> dict[str, Any] | None:
+    """The priors of NumPyro's or PyMC's parameters one by one, if none depends on another; None otherwise."""
+    alone = {name: site.alone for name, site in space.priors.items()}
+    if any(prior is None for prior in alone.values()):
+        return None
+    some = draws[:64]
+    apart = sum(
+        (prior.log_density_at(some[:, space.slices[name]]) for name, prior in alone.items()), np.zeros(len(some))
+    )
+    return alone if np.allclose(space.log_prior_at(some), apart, rtol=1e-9, atol=1e-9) else None
 
 
 def _by_quantiles(prior: Any) -> Callable[[Any], Any] | None:
