@@ -70,8 +70,8 @@ class Watch:
 def by_dynesty(f: ForNested, n_live: int, seed: int, watch: Watch) -> Found:
     """Static nested sampling, one replaced point after the other; cut off, ln Z so far with what may be missing as its error.
 
-    Its walks are longer than its own 25 steps: with these a posterior of 20 parameters in a corner of the prior came out 3 nats
-    too low, 7 of the errors it gave.
+    Its walks are longer than its own 25 steps, with which a posterior of 20 parameters came out 3 of its errors too high and, in a
+    corner of the prior, 7 too low. Into corners it still finds its way badly: then more live points are needed.
     """
     import dynesty
 
