@@ -151,6 +151,18 @@ def test_what_constraints_leave_is_the_same_at_every_call_and_bilby_draws_on_as_
     cut = prior.PriorDict(
         dict(priors()) | {"sum": prior.Constraint(0, 10)}, conversion_function=lambda p: {**p, "sum": p["a"] + p["b"]}
     )
+    depends = prior.ConditionalPriorDict(
+        {
+            "a": prior.Uniform(0, 1),
+            "b": prior.ConditionalUniform(lambda reference, a: {"minimum": 0.0, "maximum": a}, minimum=0, maximum=1),
+            "sum": prior.Constraint(0, 1),
+        },
+        conversion_function=lambda p: {**p, "sum": p["a"] + p["b"]},
+    )
+    inside = sm.from_bilby(Slope(), depends).log_likelihood({"a": 0.3, "b": 0.2}) - Slope().log_likelihood(
+        {"a": 0.3, "b": 0.2}
+    )
+    assert inside == pytest.approx(-math.log(math.log(2)), abs=0.01)  # P(a + b < 1) = 1/2 + ln 2 - 1/2
     own = random.rng
     first, second = (sm.from_bilby(Slope(), cut).log_likelihood({"a": 0.3, "b": 0.2}) for _ in range(2))
     assert first == second and random.rng is own
@@ -227,6 +239,16 @@ def test_a_batch_system_that_ends_the_program_finds_bilby_s_exit_code(tmp_path):
     except subprocess.TimeoutExpired:
         job.send_signal(signal.SIGTERM)
     assert job.wait(timeout=60) == 130
+
+
+def test_an_executor_and_a_path_of_one_s_own_and_their_words_in_the_file(tmp_path):
+    from concurrent.futures import ThreadPoolExecutor
+
+    with ThreadPoolExecutor(2) as threads:
+        result = run(Slope(), priors(), tmp_path, executor=threads, checkpoint=tmp_path / "kept" / "mine.nc")
+    assert result.log_evidence == run(Slope(), priors(), tmp_path / "alone").log_evidence
+    stored = bilby.read_in_result(outdir=str(tmp_path), label="t").sampler_kwargs
+    assert stored["checkpoint"].endswith("mine.nc") and "ThreadPoolExecutor" in stored["executor"]
 
 
 def test_models_of_bilby_compared_with_one_error():

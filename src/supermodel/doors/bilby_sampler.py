@@ -18,6 +18,7 @@ from supermodel.comparing import evidence
 from supermodel.doors.calls import equal_draws, in_a_line, is_finished, options, refuse_unknown, story
 from supermodel.models.adapters.from_bilby import from_bilby, log_mass
 from supermodel.results.comparison import Evidence
+from supermodel.results.export import plain
 
 
 class Supermodel(Sampler):
@@ -87,6 +88,7 @@ class Supermodel(Sampler):
         result.log_evidence, result.log_evidence_err = found.value - noise, found.error
         posterior = found.posterior("model")
         result.information_gain = float(posterior.average(posterior.log_likelihood)) - found.value
+        result.sampler_kwargs = plain(self.kwargs)  # an executor or a path would not go into bilby's file
         result.num_likelihood_evaluations = found.evaluations["likelihood"]
         result.meta_data = {**(result.meta_data or {}), "supermodel": story(found)}
         (logger.info if found.verdict.is_reliable else logger.warning)(f"supermodel's verdict is {in_a_line(found)}")
@@ -101,7 +103,7 @@ class Supermodel(Sampler):
     @contextlib.contextmanager
     def _signals_obeyed(self) -> Iterator[None]:
         """Within, a batch system's signals and Ctrl-C end the program, as with all samplers of bilby; the run is kept."""
-        before = {}
+        before: dict[int, Any] = {}
         try:
             for number in (signal.SIGTERM, signal.SIGINT, getattr(signal, "SIGALRM", signal.SIGTERM)):
                 before.setdefault(number, signal.signal(number, self.write_current_state_and_exit))

@@ -30,7 +30,8 @@ def from_enterprise(pta: Any, priors: Mapping[str, Any] | None = None) -> Model:
                 f"from_enterprise needs an enterprise PTA, with `{needed}`; got {type(pta).__name__}. "
                 "Write from_enterprise(PTA([model(psr) for psr in psrs]))."
             )
-    given, found = dict(priors or {}), {}
+    given = dict(priors or {})
+    found: dict[str, Any] = {}
     for parameter in pta.params:
         found |= _laws_of(parameter, given)
     names = list(pta.param_names)

@@ -149,8 +149,12 @@ def _by_quantiles(prior: Any) -> Callable[[Any], Any] | None:
         except Exception:  # numpyro raises NotImplementedError, ImportError and others where a family has no quantiles
             continue
         if np.all(np.isfinite(middle)):
-            return lambda u, values=values: prior.unconstrain(values(u))
+            return _through(prior, values)
     return None
+
+
+def _through(prior: Any, values: Callable[[Any], Any]) -> Callable[[Any], Any]:
+    return lambda u: prior.unconstrain(values(u))
 
 
 def _one_by_one(prior: Bijected) -> Callable[[Any], Any] | None:
