@@ -20,6 +20,8 @@ _HOMES = {
     "from_numpyro": "supermodel.models.adapters.from_numpyro",
     "from_pymc": "supermodel.models.adapters.from_pymc",
     "from_bilby": "supermodel.models.adapters.from_bilby",
+    "from_cobaya": "supermodel.models.adapters.from_cobaya",
+    "from_enterprise": "supermodel.models.adapters.from_enterprise",
     "from_unit_cube": "supermodel.models.adapters.from_unit_cube",
     "from_log_density": "supermodel.models.adapters.from_log_density",
     "from_chains": "supermodel.models.adapters.from_chains",
@@ -36,6 +38,7 @@ _HOMES = {
     "exact": "supermodel.exact",
     "compare": "supermodel.comparing",
     "evidence": "supermodel.comparing",
+    "compare_bilby": "supermodel.doors.bilby_models",
     "count": "supermodel.counting.count",
     "Component": "supermodel.counting.component",
     "Count": "supermodel.counting.result",
@@ -66,6 +69,7 @@ if TYPE_CHECKING:
     from supermodel.counting.component import Component as Component
     from supermodel.counting.count import count as count
     from supermodel.counting.result import Count as Count
+    from supermodel.doors.bilby_models import compare_bilby as compare_bilby
     from supermodel.embedding import coordinate as coordinate
     from supermodel.embedding.supermodel import Supermodel as Supermodel
     from supermodel.errors import SupermodelError as SupermodelError
@@ -73,6 +77,8 @@ if TYPE_CHECKING:
     from supermodel.estimation.estimate import Evidences as Evidences
     from supermodel.models.adapters.from_bilby import from_bilby as from_bilby
     from supermodel.models.adapters.from_chains import from_chains as from_chains
+    from supermodel.models.adapters.from_cobaya import from_cobaya as from_cobaya
+    from supermodel.models.adapters.from_enterprise import from_enterprise as from_enterprise
     from supermodel.models.adapters.from_log_density import from_log_density as from_log_density
     from supermodel.models.adapters.from_numpyro import from_numpyro as from_numpyro
     from supermodel.models.adapters.from_pymc import from_pymc as from_pymc

@@ -102,9 +102,11 @@ def turn_of(prior: Any) -> tuple[float, float, Callable[[Any], Any] | None] | No
         return None
     if isinstance(prior, Quantile):
         low, high = (float(prior.values(np.array(end))) for end in (-prior.FAR, prior.FAR))
+        if not (np.isfinite(low) and np.isfinite(high) and high > low):
+            return None
         quantiles = np.asarray(prior.ppf(EVEN), float)
-        is_even = np.allclose(quantiles, low + (high - low) * EVEN, rtol=0, atol=1e-9 * abs(high - low))
-        return (low, high - low, None) if np.isfinite(high - low) and high > low and is_even else None
+        is_even = np.allclose(quantiles, low + (high - low) * EVEN, rtol=0, atol=1e-9 * (high - low))
+        return (low, high - low, None) if is_even else None
     if not isinstance(prior, Bijected) or not prior.size or prior.unconstrained_shape != prior.shape:
         return None
     member = member_of(prior.distribution)

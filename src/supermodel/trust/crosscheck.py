@@ -105,11 +105,11 @@ def crosscheck(
     max_seconds: float | None = 600.0,
     progress: bool | None = None,
 ) -> Crosscheck:
-    """Run the models of `result` by `with_`, "dynesty" or "nautilus", and set both answers side by side.
+    """Run the models of `result` by `with_`, "dynesty", "nautilus", "ultranest" or "nessai", and set both answers side by side.
 
     At `max_seconds` (of all models together; None: no limit) the peer gives up with what it has, which is then said and not
-    judged. dynesty draws from ellipsoids up to 3 parameters, walks up to 20, and slices beyond. Its warnings are counted in
-    one line, and `progress` is that of `compare`.
+    judged. dynesty draws from ellipsoids up to 3 parameters, walks up to 20, and slices beyond; UltraNest draws from its regions up
+    to 6; nessai is its importance nested sampler. Their warnings are counted in one line, and `progress` is that of `compare`.
     A result that was loaded from a file has no models: give them, and their data, again.
     """
     if with_ not in PEERS:

@@ -37,9 +37,9 @@ def from_bilby(likelihood: Any, priors: Any, *, constraint_draws: int = 200_000)
         priors = bilby_prior.PriorDict(dict(priors))
     free = list(priors.non_fixed_keys)
     constants = {key: float(priors[key].peak) for key in priors.fixed_keys}
-    log_mass = _log_mass(priors, constraint_draws) if priors.constraint_keys else 0.0
+    mass = log_mass(priors, constraint_draws) if priors.constraint_keys else 0.0
     cut = priors if priors.constraint_keys else None
-    function = _Likelihood(likelihood, constants, cut, log_mass)
+    function = _Likelihood(likelihood, constants, cut, mass)
     _try_out(function, priors, free)
     if isinstance(priors, bilby_prior.ConditionalPriorDict) or any(
         isinstance(priors[key], bilby_prior.JointPrior) for key in free
@@ -126,9 +126,10 @@ def _takes_parameters(likelihood: Any) -> bool:
     return "parameters" in inspect.signature(likelihood.log_likelihood).parameters
 
 
-def _log_mass(priors: Any, n: int) -> float:
-    """ln of the prior probability that the constraints are met."""
-    draws = {key: priors[key].sample(n) for key in priors.non_fixed_keys}
+def log_mass(priors: Any, n: int) -> float:
+    """ln of the prior probability that the constraints are met; the same at every call."""
+    with _same_draws():
+        draws = {key: np.asarray(value) for key, value in priors.sample_subset(priors.non_fixed_keys, size=n).items()}
     draws |= {key: np.full(n, float(priors[key].peak)) for key in priors.fixed_keys}
     inside = float(np.mean(np.asarray(priors.evaluate_constraints(draws), bool)))
     error = math.sqrt((1 - inside) / (inside * n)) if inside > 0 else math.inf
@@ -139,6 +140,18 @@ def _log_mass(priors: Any, n: int) -> float:
             "constraints allow, or give more constraint_draws."
         )
     return math.log(inside)
+
+
+@contextlib.contextmanager
+def _same_draws() -> Iterator[None]:
+    """Within, bilby draws from a generator of ours, always the same; its own goes on afterwards as if nothing had been."""
+    from bilby.core.utils import random
+
+    own, random.Generator.rng = random.Generator.rng, np.random.default_rng(0)
+    try:
+        yield
+    finally:
+        random.Generator.rng = own
 
 
 def _try_out(function: _Likelihood, priors: Any, free: list[str]) -> None:
