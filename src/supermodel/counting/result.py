@@ -62,9 +62,27 @@ class Count:
 
     @cached_property
     def probabilities(self) -> dict[int, Estimate]:
-        """The probability of each number that was weighed, with its error; `more` bounds that of all others."""
-        p, errors = self.comparison.probabilities, self.comparison.probability_errors()
-        return {k: Estimate(p[name], errors[name]) for k, name in self.names.items()}
+        """The probability of each number that was weighed, with its error; `more` bounds that of all others.
+
+        The error is how far it moves, up or down, if ln B against the most probable number is off by its own: of what is known to
+        a nat only, a probability can be wrong by a factor.
+        """
+        inner = self.comparison
+        p, errors, prior = inner.probabilities, inner.probability_errors(), inner.prior_odds
+        known = [name for name in inner.names if np.isfinite(p[name]) and prior[name] > 0]
+        share = np.array([p[name] for name in known])
+        best = known[int(np.argmax(share))] if known else ""
+        off = np.array([inner.log_bayes_factor(name, best).error for name in known])
+        wide = np.zeros(len(known))
+        for i, error in enumerate(off):
+            steps = []
+            for sign in (-1, 1):
+                other = share.copy()
+                other[i] *= np.exp(sign * error)
+                steps.append(np.abs(other / other.sum() - share))
+            wide += np.max(steps, axis=0) ** 2
+        most = dict(zip(known, np.sqrt(wide), strict=True))
+        return {k: Estimate(p[name], max(errors[name], most.get(name, 0.0))) for k, name in self.names.items()}
 
     @cached_property
     def more(self) -> float:

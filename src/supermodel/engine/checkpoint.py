@@ -20,6 +20,7 @@ from supermodel.engine.edge import Block, Edge
 from supermodel.engine.explore import Look, Pilot
 from supermodel.engine.explore.capture import Capture
 from supermodel.engine.explore.cloud import Warped
+from supermodel.engine.explore.pairs import Pairs
 from supermodel.engine.explore.profile import Profile
 from supermodel.engine.kernels import KERNELS, State, Tuning
 from supermodel.engine.network import joined
@@ -97,6 +98,8 @@ def _pilot_arrays(p: Pilot) -> dict[str, np.ndarray]:
     for i, density in enumerate(p.new):
         parts = [density] if isinstance(density, Profile) else [density.warp, density.hills]
         arrays |= {f"new{i}_{name}": np.asarray(value) for part in parts for name, value in part._asdict().items()}
+    for i, pair in enumerate(p.pairs):
+        arrays |= {f"pair{i}_{name}": np.asarray(value) for name, value in pair._asdict().items()}
     return arrays | {f"hills_{name}": np.asarray(value) for name, value in p.reference.hills._asdict().items()}
 
 
@@ -144,7 +147,7 @@ def _restored_pilot(joint: Joint, g: dict[str, np.ndarray], row: dict[str, Any],
         float(row["step"]), float(row["acceptance"]), bool(row.get("is_concave", False)), Capture(*row.get("capture", ())),
         *(row.get("vouched") or (np.nan, np.inf)), float(row.get("doubt", 0.0)), symmetries,
         g.get("log_weights"), known.get(row.get("base", "")), *(row.get("highest") or [-np.inf]), _restored_densities(g),
-        Roughness.of(row.get("roughness", ())),
+        _restored_pairs(g), Roughness.of(row.get("roughness", ())),
     )  # fmt: skip
 
 
@@ -159,6 +162,12 @@ def _restored_densities(g: dict[str, np.ndarray]) -> tuple[Any, ...]:
         warp, hills = (kind(*(g[label + name] for name in kind._fields)) for kind in (Warp, Hills))
         found.append(Warped(warp, hills._replace(dof=float(hills.dof))))
     return tuple(found)
+
+
+def _restored_pairs(g: dict[str, np.ndarray]) -> tuple[Pairs, ...]:
+    """What was known of two components in the place of one."""
+    n = len({name.partition("_")[0] for name in g if name.startswith("pair")})
+    return tuple(Pairs(*(g[f"pair{i}_{name}"] for name in Pairs._fields)) for i in range(n))
 
 
 def _arm_arrays(arm: Arm) -> dict[str, np.ndarray]:

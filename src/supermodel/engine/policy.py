@@ -122,9 +122,11 @@ IMPROBABLE, IMPROBABLE_ERRORS = 5.0, 3.0
 # Part of the patience that exploring the new component by itself may take; and its stream of random numbers.
 ALONE, ALONE_STREAM = 0.1, 5000
 # Share of the draws of growing models that are effective below which as much may have been missed as was found; of more in
-# proportion less. And nats, for each component that is more than the data need, of what lies where two stand close together in the
-# place of one: of planets and sinusoids up to half of such a model's evidence.
-THIN, CLOSE_PAIRS = 0.005, 0.5
+# proportion less.
+THIN = 0.005
+# Nats, for each component that is more than the data need, of what lies where several stand close together in the place of one;
+# and where there is one such component and pairs have a proposal of their own.
+CLOSE_PAIRS, PAIRED = 0.5, 0.1
 BLIND = 0.1  # of such a proposal that is the prior of all parameters
 # Times that the new component is fitted, and drawn from as often as from the prior: at least, and at most until so many draws
 # are effective, which a replicate's ln Z then rests on.
@@ -135,6 +137,12 @@ GROWN_FIRST = 256  # prior draws of a replicate that extends a smaller model: a 
 # Of the profile of a new component: steps of the climbs in each of its cells, starts in one where others of its coordinates turn
 # as well, and the part of its weight that is even over the prior.
 PROFILE_STEPS, PROFILE_TRIES, PROFILE_EVEN = 20, 4, 0.1
+# Of two components in the place of one: widths of its place that their middle may be off, cells along the middle and along the
+# distance at first, octaves of the distance, how often cells are halved, and nats below the best from which on one is left whole.
+PAIR_REACH, PAIR_CELLS, PAIR_OCTAVES, PAIR_HALVINGS, PAIR_DEPTH = 24.0, 8, 10, 3, 6.0
+# Modes of the smaller model about which pairs are looked for: at most, and the part of its posterior that each must hold.
+PAIR_MODES, PAIR_SHARE = 3, 0.1
+PAIRS_FROM = 4  # replicates that a limited budget must have room for before it is spent on pairs
 STARTS_PER_TURN = 4  # climbs of a race for each step of the prior's width in which ln L turns no more: its basins
 # Of `count`: the probability of more components below which no more are tried, as no number in a text would change by it; and
 # how often in a row ln Z must have fallen, for a box needs two change points, of which the first alone may be worth nothing.

@@ -95,7 +95,7 @@ def test_a_poor_model_is_passed_over_for_what_it_extends(rng):
     base = pilot(1, rng)
     poor = replace(pilot(2, rng), base=base, new=NEW)
     own, found = joint(3)
-    over = extended(own, poor, found)
+    over = extended(own, poor.base, found, poor.new)
     assert over.base is base and over.new == NEW and len(over.names) == 2 and len(over.choices) == 3
 
 

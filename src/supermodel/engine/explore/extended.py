@@ -38,6 +38,7 @@ class Extended:
     choices: np.ndarray  # (m, K): which components are those of the smaller model, and then those that are new
     names: tuple[tuple[str, ...], ...]  # of the parameters of each component that is new
     log_inside: float  # ln of the share of r in the part of its space that is kept
+    known: Any = None  # a density of the smaller model in place of its reference
     new: tuple[Any, ...] = ()  # densities of the last component, of which h is the mean, but for its part of the prior
     _known: dict[int, np.ndarray] = field(default_factory=dict)  # ln r / pi at batches of points that were asked for before
 
@@ -47,7 +48,7 @@ class Extended:
         space = self.joint.opened.space
         x = space.sample_prior(rng, n)
         known = np.flatnonzero(rng.random(n) >= BLIND)
-        x[known] = with_smaller(self.base, self.joint, x[known], drawn(self.base, rng, len(known)))
+        x[known] = with_smaller(self.base, self.joint, x[known], drawn(self.base, rng, len(known), self.known))
         for names in self.names:
             which = rng.integers(max(len(self.new), 1), size=len(known))
             which[rng.random(len(known)) < BLIND] = -1
@@ -101,9 +102,11 @@ class Extended:
             return np.zeros(len(x))
         if pilot.joint.origin is not None:
             y = pilot.joint.space.in_order(y)
+        log_prior = pilot.joint.space.log_prior_at(y)
+        if self.known is not None:
+            return self.known.log_density(y) - log_prior - self.log_inside
         u = pilot.warp.inverse(y)
         log_det = pilot.warp.log_det_at(u)
-        log_prior = pilot.joint.space.log_prior_at(y)
         return pilot.reference.log_density(np, u, log_prior + log_det) - log_det - log_prior - self.log_inside
 
     def _ordered(self, x: np.ndarray, choice: np.ndarray) -> np.ndarray:
@@ -141,9 +144,10 @@ class Extended:
         return found
 
 
-def extended(joint: Joint, smaller: Pilot, found: Sequence[Symmetry]) -> Extended | None:
-    """The proposal, if labels are all that has been folded, and not too many of them. `found`: the symmetries of the model."""
-    base = smaller.base or smaller
+def extended(joint: Joint, base: Pilot, found: Sequence[Symmetry], new: tuple = (), density: Any = None) -> Extended | None:
+    """The proposal, if labels are all that has been folded, and not too many of them. `found`: the symmetries of the model;
+    `density`: of the smaller one, in place of its reference.
+    """
     known, exchanges = set(base.joint.space.names), [s for s in found if isinstance(s, Exchange)]
     folds = [fold for j in (joint, base.joint) for fold in getattr(j.space, "symmetries", ())]
     others = [s for s in folds if s.is_used and not isinstance(s, Exchange) and getattr(s, "parts", 2) > 1]
@@ -152,44 +156,46 @@ def extended(joint: Joint, smaller: Pilot, found: Sequence[Symmetry]) -> Extende
     blocks = [tuple(name for name, _ in block) for block in exchanges[0].blocks] if exchanges else []
     blocks = blocks or [tuple(name for name in joint.space.names if name not in known)]
     old = [i for i, block in enumerate(blocks) if set(block) <= known]
-    new = [i for i, block in enumerate(blocks) if not set(block) & known]
+    fresh = [i for i, block in enumerate(blocks) if not set(block) & known]
     places = joint.opened.space.slices
     in_place = sorted(range(len(blocks[-1])), key=lambda i: places[blocks[-1][i]].start)
     blocks = [tuple(block[i] for i in in_place) for block in blocks]
     rest = [name for name in joint.space.names if name not in known and not any(name in block for block in blocks)]
     is_ordered = len(old) < 2 or base.joint.origin is not None
-    if rest or len(old) + len(new) < len(blocks) or old + new != list(range(len(blocks))) or not is_ordered:
+    if rest or len(old) + len(fresh) < len(blocks) or old + fresh != list(range(len(blocks))) or not is_ordered:
         return None
-    choices = [(*some, *(i for i in old + new if i not in some)) for some in itertools.combinations(old + new, len(old))]
-    inside = _share_inside(base)
+    choices = [(*some, *(i for i in old + fresh if i not in some)) for some in itertools.combinations(old + fresh, len(old))]
+    inside = _share_inside(base, density)
     if len(choices) > MOST_CHOICES or inside < INSIDE:
         return None
     return Extended(
-        joint, base, exchanges[0] if exchanges else None, np.array(choices), tuple(blocks[i] for i in new), np.log(inside),
-        smaller.new,
+        joint, base, exchanges[0] if exchanges else None, np.array(choices), tuple(blocks[i] for i in fresh), np.log(inside),
+        density, new,
     )  # fmt: skip
 
 
 SOUNDINGS = 100_000  # draws of a reference that tell which part of it is in order: its logarithm is then known to 0.003
 
 
-def _share_inside(base: Pilot) -> float:
+def _share_inside(base: Pilot, density: Any) -> float:
     """The share of a reference in the part of its space that is kept, of which alone it is drawn."""
     if base.joint.origin is None:
         return 1.0
-    y = _any(base, np.random.default_rng(0), SOUNDINGS)
+    y = _any(base, np.random.default_rng(0), SOUNDINGS, density)
     return float(np.mean(np.isfinite(base.joint.space.log_prior_at(y))))
 
 
-def drawn(base: Pilot, rng: np.random.Generator, n: int) -> np.ndarray:
-    """Draws of a model's reference in the part of its space that is kept, in its coordinates."""
-    y = _any(base, rng, n)
+def drawn(base: Pilot, rng: np.random.Generator, n: int, density: Any = None) -> np.ndarray:
+    """Draws of a model's reference, or of a density in place of it, in the part of its space that is kept, in its coordinates."""
+    y = _any(base, rng, n, density)
     while base.joint.origin is not None and len(outside := np.flatnonzero(~np.isfinite(base.joint.space.log_prior_at(y)))):
-        y[outside] = _any(base, rng, len(outside))
+        y[outside] = _any(base, rng, len(outside), density)
     return y
 
 
-def _any(base: Pilot, rng: np.random.Generator, n: int) -> np.ndarray:
+def _any(base: Pilot, rng: np.random.Generator, n: int, density: Any) -> np.ndarray:
+    if density is not None:
+        return density.draw(rng, n)
     d, reference = base.joint.dimension, base.reference
     if d == 0:
         return np.zeros((n, 0))

@@ -18,6 +18,7 @@ from supermodel.engine.explore.extended import Extended, drawn, extended, with_s
 from supermodel.engine.explore.few import Explorer
 from supermodel.engine.explore.fold import refuted
 from supermodel.engine.explore.hills import lottery
+from supermodel.engine.explore.pairs import Pairs, pairs_at, shares_of
 from supermodel.engine.explore.pilot import Pilot
 from supermodel.engine.explore.profile import Profile, profiled
 from supermodel.engine.explore.race import race, starts_for, stratified, turning
@@ -38,6 +39,12 @@ from supermodel.engine.policy import (
     IMPROBABLE_ERRORS,
     MISSED_MASS,
     MOST_FITS,
+    PAIR_MODES,
+    PAIR_REACH,
+    PAIR_SHARE,
+    PAIRED,
+    PAIRS_FROM,
+    PER_NUMBER,
     POOR,
     PROFILE_TRIES,
     ROUGH_TURNS,
@@ -64,6 +71,7 @@ class Growing(Explorer):
         self.widest: Extended | None = None  # with the profile of the last replicate
         self.axis = 0  # the coordinate of the new component in which ln L turns most, and
         self.profile: Profile | None = None  # what is known along it
+        self.pairs: list[Pairs] = []  # two components in the place of one
         self.by_itself: Warped | None = None  # what is known of the new component where several of its coordinates turn
 
     def _affordable(self) -> float:
@@ -152,19 +160,78 @@ class Growing(Explorer):
 
     def _onwards(self, cloud: Cloud, size: int, rng: np.random.Generator) -> None:
         """Draws of the smaller model with what is new, fitted again and again; and levels, for what moves the others too."""
+        smaller, found = self.smaller, self.symmetries or ()
         if not self.sealed:
-            self.proposal = extended(self.joint, self.smaller, self.symmetries or ())
+            self.proposal = extended(self.joint, smaller.base or smaller, found, smaller.new)
         if self.proposal is None:
             return super()._onwards(cloud, size, rng)
         n = size * self.effort.first_black
         known = [density for density in (self.profile, self.by_itself) if density is not None]
         self.widest = replace(self.proposal, new=(*self.proposal.new, *known))
         cloud.grow(self.widest, GROWN_DRAWS * n, rng)
+        if not self.sealed:
+            self.pairs = self._close_pairs(self._climber(cloud))
+        for pair, part in zip(self.pairs, shares_of(self.pairs), strict=True):
+            cloud.grow(pair, int(part * GROWN_DRAWS * n), rng)
+        if smaller.base is not None:  # two more than the data need: a pair, and another one anywhere
+            beside = [extended(self.joint, smaller, found, self.widest.new, pair) for pair in smaller.pairs]
+            for proposal in [each for each in beside if each is not None]:
+                cloud.grow(proposal, n, rng)
         super()._onwards(cloud, size, rng)
         for k in range(MOST_FITS):
             if k >= GROWN_FITS and effective_size(cloud.log_weights()) >= GROWN_ENOUGH:
                 break
             cloud.grow(self.widest.fitted(cloud, rng), n, rng)
+
+    def _unpaired(self) -> float:
+        """Nats that close components may be worth beyond what proposals tell of them."""
+        needless = len(self.proposal.names)  # type: ignore[union-attr]
+        return PAIRED if self.pairs and needless == 1 else CLOSE_PAIRS * needless
+
+    def _close_pairs(self, climber: Climber) -> list[Pairs]:
+        """For each component of the smaller model, about each of its better modes, two in the place of it.
+
+        By slopes, and where one coordinate of a component turns: of several the cells would be too many.
+        """
+        exchange, turns = self.proposal and self.proposal.exchange, self.rough & self._new
+        if exchange is None or self.joint.origin is None or not self.joint.is_traceable or np.sum(turns) != 1:
+            return []
+        if self.meter.left < PAIRS_FROM * GROWN_COST:
+            return []
+        joint, smaller, space = self.joint, self.smaller, self.joint.opened.space
+        blocks = np.array([[coordinate(space, entry) for entry in block] for block in exchange.blocks], int)
+        places = blocks[:, np.flatnonzero(turns[blocks[-1]])[0]]
+        of_own = np.concatenate([np.arange(space.dimension)[space.slices[name]] for name in smaller.joint.space.names])
+        own = Climber(smaller.joint.opened, self.meter, climber.centre[of_own], climber.scale[of_own])
+        found = []
+        for mode in self._better_modes(own, np.searchsorted(np.sort(of_own), places[:-1])):
+            width = np.zeros(space.dimension)
+            width[of_own] = np.sqrt(np.sum(np.square(mode.warp.factor), axis=1))
+            best = with_smaller(smaller, joint, climber.centre[None], mode.point[None])
+            for block, place in zip(blocks[:-1], places[:-1], strict=True):
+                starts = np.repeat(best, 2, axis=0)  # the second as the first, or as the prior has it
+                starts[0, blocks[-1]] = best[0, block]
+                starts[1, places[-1]] = best[0, place]
+                starts = joint.space.in_order(starts)
+                axes = np.sort(places[np.argsort(np.abs(starts[0, places] - best[0, place]), kind="stable")[:2]])
+                found.append(pairs_at(climber, starts, axes, float(best[0, place]), float(width[place])))
+        return [pair for pair in found if pair is not None]
+
+    def _better_modes(self, climber: Climber, places: np.ndarray) -> list[Mode]:
+        """Of the smaller model, by the places of its components: those that hold a good part of its posterior."""
+        smaller, found = self.smaller, []
+        left = np.ones(len(smaller.points)) if smaller.log_weights is None else np.exp(smaller.log_weights)
+        least = PAIR_SHARE * left.sum()
+        while len(found) < PAIR_MODES and left.sum() > least:
+            i = int(np.argmax(np.where(left > 0, smaller.log_joint, -np.inf)))
+            mode = climber.mode_at(smaller.points[i], smaller.log_joint[i])
+            width = climber.scale[places] if mode is None else np.sqrt(np.sum(np.square(mode.warp.factor), axis=1))[places]
+            near = np.all(np.abs(smaller.points[:, places] - smaller.points[i, places]) < PAIR_REACH * width, axis=1)
+            if mode is not None and left[near].sum() > least:
+                found.append(mode)
+            left[near] = 0.0
+            left[i] = 0.0
+        return found
 
     def _is_settled(self, merged: Cloud) -> bool:
         """As ever; and two replicates are enough of a number of components that is far too improbable to matter."""
@@ -185,14 +252,15 @@ class Growing(Explorer):
     def _pilot(self, cloud: Cloud) -> Pilot:
         """Where the reference is poor, weighted points answer for the posterior, and larger models extend what this one did."""
         pilot = replace(super()._pilot(cloud), highest=self.highest)
-        if self.sealed and pilot.spread >= POOR:
-            log_w = cloud.log_weights()
+        log_w = cloud.log_weights()
+        size = effective_size(log_w)
+        if self.sealed and (pilot.spread >= POOR or size < PER_NUMBER * self.joint.dimension):
             rows, w = lottery(np.exp(log_w - log_w.max()), FITTED, self.rng(6))
-            # Where few draws are effective, as much may lie where none has come; and proposals in which components are independent
-            # come seldom to where two stand close together in the place of one.
-            thin = MISSED_MASS * min(THIN * len(cloud) / max(effective_size(log_w), 1.0), 1.0)
+            # Where few draws are effective, as much may lie where none has come; and of components that are not needed more lies
+            # where they stand close together than any proposal tells.
+            thin = MISSED_MASS * min(THIN * len(cloud) / max(size, 1.0), 1.0)
             is_needless = self.proposal is not None and self.proposal.exchange and pilot.log_evidence < self.highest
-            pairs = CLOSE_PAIRS * len(self.proposal.names) if is_needless else 0.0
+            pairs = self._unpaired() if is_needless else 0.0
             unsure = float(np.hypot(thin, pilot.vouched))
             is_clear = unsure < MISSED_MASS or self._is_improbable(pilot.log_evidence, unsure / IMPROBABLE_ERRORS)
             pilot = replace(
@@ -201,7 +269,7 @@ class Growing(Explorer):
             )  # fmt: skip
         if self.proposal is not None and pilot.spread >= BASE:
             fitted = self.widest.fitted(cloud, self.rng(16))
-            pilot = replace(pilot, base=fitted.base, new=fitted.new)
+            pilot = replace(pilot, base=fitted.base, new=fitted.new, pairs=tuple(self.pairs))
         return pilot
 
 

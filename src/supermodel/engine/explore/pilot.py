@@ -69,6 +69,7 @@ class Pilot:
     base: Pilot | None = None  # where its reference is poor: that of the smaller model, which is extended in place of it, by
     highest: float = -np.inf  # rough ln Z of the models that it extends
     new: tuple[Any, ...] = ()  # what is known of one component that the base lacks, as densities
+    pairs: tuple[Any, ...] = ()  # and of two of its components in the place of one
     roughness: Roughness = Roughness()  # below which no error of its evidence can be believed
     cut_short: str = ""  # the limit that ended its exploration before there was a single look
 

@@ -71,7 +71,7 @@ def profiled(
         climbs.go(PROFILE_STEPS)
     best = np.argmax(climbs.value.reshape(tries, n), axis=0) * n + np.arange(n)
     climbs = climbs.kept(best)
-    factors = _factors(climbs, others)
+    _, factors, _, _ = curved(climbs, others, np.zeros(0, int))
     log_mass = climbs.value + np.log(np.diff(edges)) + np.log(np.abs(np.diagonal(factors, axis1=1, axis2=2))).sum(-1)
     seen = np.where(np.isfinite(log_mass), log_mass, -np.inf)
     share = np.exp(seen - seen.max()) if np.isfinite(seen.max()) else np.ones(n)
@@ -81,26 +81,42 @@ def profiled(
     return Profile(np.array(place), edges, np.log(share), climbs.x[:, others], WIDER * factors), climbs.x, seen
 
 
-def _factors(climbs: Climbs, others: np.ndarray) -> np.ndarray:
-    """Of the covariance by the curvature at each top: (n, q, q); of directions that do not fall that of the prior."""
-    n, q, scale = len(climbs.y), len(others), climbs.climber.scale[others]
+def curved(
+    climbs: Climbs, others: np.ndarray, axes: np.ndarray
+) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+    r"""By the curvature at each top: tops of `others` after a Newton step, factors of their covariance, their slopes
+    $\partial \hat t / \partial s$ in what is held at `axes`, and the rise of ln J by that step. Of directions that do not fall the
+    covariance is that of the prior.
+    """
+    n, q, m, scale = len(climbs.y), len(others), len(axes), climbs.climber.scale
     if q == 0:
-        return np.zeros((n, 0, 0))
-    curvature = np.zeros((n, q, q))
+        return climbs.x[:, others], np.zeros((n, 0, 0)), np.zeros((n, 0, m)), np.zeros(n)
+    curvature, across = np.zeros((n, q, q)), np.zeros((n, q, m))
     width = np.full((n, q), FIRST / SHARE)
+
+    def change(coordinate: int, step: np.ndarray) -> np.ndarray:
+        y = climbs.y.copy()
+        y[:, coordinate] += step
+        return (climbs.gradient - climbs.climber.evaluate(y)[1])[:, others] / step[:, None]
+
     for _ in range(2):  # the first pass finds the scale on which to take differences
         for j, other in enumerate(others):
-            y = climbs.y.copy()
-            y[:, other] += SHARE * width[:, j]
-            slope = climbs.climber.evaluate(y)[1]
-            curvature[:, j] = (climbs.gradient - slope)[:, others] / (SHARE * width[:, j, None])
+            curvature[:, j] = change(other, SHARE * width[:, j])
         diagonal = np.abs(np.diagonal(curvature, axis1=1, axis2=2))
         width = np.clip(1 / np.sqrt(np.maximum(diagonal, 1e-12)), 1e-12, 1.0)
+    for j, axis in enumerate(axes):
+        across[:, :, j] = change(axis, np.full(n, FIRST * SHARE))
     curvature = 0.5 * (curvature + np.swapaxes(curvature, 1, 2)) * width[:, :, None] * width[:, None, :]
     values, vectors = np.linalg.eigh(np.where(np.isfinite(curvature), curvature, np.eye(q)))
     floor = np.sum((vectors * width[:, :, None]) ** 2, axis=1)  # no wider than the prior
     values = np.maximum(np.maximum(values, floor), 1e-10 * values[:, -1:])
     half = vectors * (1 / np.sqrt(values))[:, None, :] * width[:, :, None]
-    covariance = half @ np.swapaxes(half, 1, 2) * scale[:, None] * scale
+    inner = half @ np.swapaxes(half, 1, 2)
+    covariance = inner * scale[others, None] * scale[others]
     tiny = 1e-12 * np.trace(covariance, axis1=1, axis2=2)[:, None, None] * np.eye(q)
-    return np.linalg.cholesky(covariance + tiny)
+    gradient = climbs.gradient[:, others]
+    step = np.einsum("nij,nj->ni", inner, gradient)
+    slopes = -np.einsum("nij,njk->nik", inner, np.where(np.isfinite(across), across, 0.0))
+    slopes = slopes * scale[others, None] / scale[axes] if m else slopes
+    rise = 0.5 * np.einsum("ni,ni->n", gradient, step)
+    return climbs.x[:, others] + scale[others] * step, np.linalg.cholesky(covariance + tiny), slopes, rise
