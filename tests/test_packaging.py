@@ -101,7 +101,7 @@ def test_constraints_are_names_and_versions_only():
 
 def test_constraints_pin_every_direct_dependency():
     extras = project()["optional-dependencies"].values()
-    names = distributions([*project()["dependencies"], *(r for extra in extras for r in extra)]) - {"supermodel"}
+    names = distributions([*project()["dependencies"], *(r for extra in extras for r in extra)]) - {"supermodel-bayes"}
     pinned = {line.partition("==")[0] for line in (ROOT / "constraints.txt").read_text().splitlines()}
     assert names - pinned == set()
 
@@ -241,3 +241,16 @@ def test_wheel_and_sdist_work_in_a_clean_environment(tmp_path):
     printed = command(clean / "bin" / "supermodel", "demo", "--out", "report", cwd=tmp_path)
     assert "ln B(free : fixed) = 5.02" in printed and "5.0223 by quadrature" in printed
     assert (tmp_path / "report" / "report.html").stat().st_size > 10_000
+
+
+def test_the_conda_recipe_asks_for_what_pyproject_asks_for():
+    """Rendered as conda does, with its own words filled in; a few packages have other names there."""
+    jinja2, yaml = pytest.importorskip("jinja2"), pytest.importorskip("yaml")
+    text = (ROOT / "recipe" / "meta.yaml").read_text()
+    recipe = yaml.safe_load(jinja2.Template(text, undefined=jinja2.StrictUndefined).render(environ={}, PYTHON="python"))
+    assert recipe["package"]["name"] == project()["name"]
+    version = re.search(r'^__version__ = "(.+?)"', (ROOT / "src" / "supermodel" / "__init__.py").read_text(), re.MULTILINE)[1]
+    assert recipe["package"]["version"] == version
+    asked = {line.replace(" ", "").replace("matplotlib-base", "matplotlib") for line in recipe["requirements"]["run"]}
+    python = {f"python{project()['requires-python']}"}
+    assert asked == {dependency.replace(" ", "") for dependency in project()["dependencies"]} | python

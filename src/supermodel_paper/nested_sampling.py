@@ -16,7 +16,7 @@ from supermodel_paper import examples
 from supermodel_paper.runs import Runs
 from supermodel_paper.table import Ours
 
-ABSENT = "Nested sampling was left out: dynesty is not installed (pip install supermodel[nested])."
+ABSENT = "Nested sampling was left out: dynesty is not installed (pip install supermodel-bayes[nested])."
 
 
 def is_available(runs: Runs) -> bool:

@@ -53,7 +53,7 @@ def test_each_part_is_there_once(count, page):
         "Priors, and who shares what", "Inside the run", "Methods, and what to cite", "Made from",
     ]  # fmt: skip
     assert f'<p class="headline">{count.headline}</p>' in page and html.escape(count.stopped) in page
-    assert "How many lines?" in page and "Verdict OK" in page and "@article{Mootoovaloo2016" in page
+    assert "How many lines?" in page and "Verdict OK" in page and "@misc{Mootoovaloo2016" in page
     assert count.methods()[:60] in page
 
 

@@ -57,7 +57,7 @@ def test_it_holds_all_parts(result, report):
         "Posteriors",
         "who shares what",
         "Inside the run",
-        "@article{Mootoovaloo2016",
+        "@misc{Mootoovaloo2016",
         "seed",
         "numpy",
         "fingerprint of the data",

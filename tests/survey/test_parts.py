@@ -204,6 +204,6 @@ def test_a_folder_that_cannot_be_made_is_told(tmp_path):
 
 def test_without_pyarrow_it_says_what_to_install(monkeypatch, tmp_path):
     monkeypatch.setitem(__import__("sys").modules, "pyarrow.parquet", None)
-    with pytest.raises(SupermodelError, match=r"pip install 'supermodel\[parquet\]'.*out=None"):
+    with pytest.raises(SupermodelError, match=r"pip install 'supermodel-bayes\[parquet\]'.*out=None"):
         Parts(tmp_path / "out.parquet", MODELS)
     assert len(table.frame_of([good(0)], MODELS)) == 3

@@ -64,7 +64,7 @@ def _parquet(path: Path) -> Table:
         import pyarrow.parquet as parquet
     except ImportError:
         raise DataError(
-            f"{str(path)!r} is read with pyarrow, which is not installed. Install it: pip install 'supermodel[parquet]'"
+            f"{str(path)!r} is read with pyarrow, which is not installed. Install it: pip install 'supermodel-bayes[parquet]'"
         ) from None
     from supermodel.models.columns import as_columns
 

@@ -11,12 +11,12 @@ from supermodel.report.text import joined, odds_words
 if TYPE_CHECKING:
     from supermodel.results.comparison import Comparison
 
-BIBTEX = """@article{Mootoovaloo2016,
+BIBTEX = """@misc{Mootoovaloo2016,
   author  = {Mootoovaloo, A. and Bassett, Bruce A. and Kunz, M.},
   title   = {{Bayes Factors via Savage-Dickey Supermodels}},
-  journal = {Astronomy and Computing},
   year    = {2016},
-  note    = {arXiv:1609.02186},
+  eprint  = {1609.02186},
+  archivePrefix = {arXiv},
 }
 
 @article{ShirtsChodera2008,

@@ -204,7 +204,7 @@ def to_getdist(result: Comparison, model: str | None = None) -> Any:
     try:
         from getdist import MCSamples
     except ImportError:
-        raise SupermodelError("GetDist is not installed. Install it with: pip install 'supermodel[getdist]'.") from None
+        raise SupermodelError("GetDist is not installed. Install it with: pip install 'supermodel-bayes[getdist]'.") from None
     posterior = _chosen(result, model)
     columns = columns_of(posterior)
     used = posterior.weights > 0
@@ -230,7 +230,7 @@ def to_anesthetic(result: Comparison, model: str | None = None) -> Any:
         from anesthetic import MCMCSamples
     except ImportError:
         raise SupermodelError(
-            "anesthetic is not installed. Install it with: pip install 'supermodel[anesthetic]'."
+            "anesthetic is not installed. Install it with: pip install 'supermodel-bayes[anesthetic]'."
         ) from None
     posterior = _chosen(result, model)
     columns = columns_of(posterior)

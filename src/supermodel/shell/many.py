@@ -92,7 +92,7 @@ def _executor(args: argparse.Namespace) -> Iterator[Any]:
         try:
             from distributed import Client
         except ImportError:
-            raise SupermodelError("--dask needs Dask. Install it: pip install 'supermodel[dask]'.") from None
+            raise SupermodelError("--dask needs Dask. Install it: pip install 'supermodel-bayes[dask]'.") from None
         try:
             client = Client(args.dask)
         except (OSError, ValueError) as error:
@@ -104,7 +104,7 @@ def _executor(args: argparse.Namespace) -> Iterator[Any]:
             from mpi4py.futures import MPIPoolExecutor
         except (ImportError, RuntimeError) as error:
             raise SupermodelError(
-                f"--mpi needs mpi4py and an MPI ({error}). Install them: pip install 'supermodel[mpi]', and the MPI of your "
+                f"--mpi needs mpi4py and an MPI ({error}). Install them: pip install 'supermodel-bayes[mpi]', and the MPI of your "
                 "cluster, or pip install mpich."
             ) from None
         with MPIPoolExecutor() as pool:

@@ -208,7 +208,7 @@ def _of_path(path: Path, by: str | None, id: str | None) -> DataSets:
         import pyarrow  # noqa: F401
     except ImportError:
         raise DataError(
-            f"{str(path)!r} is read with pyarrow, which is not installed. Install it: pip install 'supermodel[parquet]'"
+            f"{str(path)!r} is read with pyarrow, which is not installed. Install it: pip install 'supermodel-bayes[parquet]'"
         ) from None
     opened = [_opened(file) for file in files]
     columns = list(dict.fromkeys(name for names, _, _ in opened for name in names))

@@ -69,7 +69,7 @@ def arrow() -> Any:
         import pyarrow.parquet
     except ImportError:
         raise SupermodelError(
-            "`out` is written with pyarrow, which is not installed. Install it: pip install 'supermodel[parquet]'; or pass "
+            "`out` is written with pyarrow, which is not installed. Install it: pip install 'supermodel-bayes[parquet]'; or pass "
             "out=None to keep the table in memory, where nothing can be resumed."
         ) from None
     return pyarrow

@@ -3,10 +3,10 @@
 import numpy as np
 import numpyro.distributions as dist
 import pytest
+from benchmarks.sky.truths import linear
 from scipy.special import logsumexp
 
 import supermodel as sm
-from benchmarks.sky.truths import linear
 from engine_problems import meter
 from supermodel.engine.explore.climb import Climber
 from supermodel.engine.explore.cloud import effective_size
@@ -41,7 +41,7 @@ def made(rng, size=4, q=2):
 
 
 def test_draws_have_the_density(rng):
-    """Where the cells lie, the density integrates to their weights, each cell by itself; all else is a Student law about a plane."""
+    """Each cell gets its weight of the draws; and the mean over draws of another law p, over the density, is 1."""
     pairs = made(rng)
     x = pairs.draw(rng, 200_000)
     places = x[:, pairs.axes]
@@ -103,7 +103,7 @@ def joint():
 
 
 def exact(joint, pairs, n=160):
-    """ln of the evidence of pairs with middles and distances in the table: amplitudes by algebra, places in the middles of cells."""
+    """ln of the evidence of pairs in the table: amplitudes by algebra, places in the middles of cells."""
     t = (np.arange(n) + 0.5) / n
     edges = (2 ** (PAIR_OCTAVES * np.arange(n + 1) / n) - 1) / (2**PAIR_OCTAVES - 1)
     reach = float(pairs.reach)
