@@ -12,8 +12,12 @@ PYTEST := $(BIN)/python -m pytest -n $(JOBS) --dist worksteal   # the long ones 
 LOWEST := -W ignore::DeprecationWarning -k "not (test_quantiles_invert and StudentT)" \
           tests/models tests/spec tests/regressions tests/results tests/report
 
+# What other programs call and read; and a Python new enough for the newest of them, where the machine has one.
+DOORS  := tests/doors tests/models/adapters tests/results tests/trust
+NEWER  ?= $(firstword $(wildcard $(HOME)/.pyenv/versions/3.13*/bin/python) $(shell command -v python3.13 python3.12))
+
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-all test-lowest lint docs renew bench bench-peers reproduce clean
+.PHONY: help demo test test-all test-lowest test-doors lint docs renew bench bench-peers reproduce clean
 
 help:           ## this list
 	@grep -E '^[a-z-]+: .*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## */\t/' | expand -t 12
@@ -30,6 +34,10 @@ test-all: $(VENV)/.test-all    ## all tests, the slow ones and those of every ad
 
 test-lowest: .venv-lowest/.test ## a part of the tests, with the lowest versions that pyproject.toml allows, in a .venv of its own
 	.venv-lowest/bin/python -m pytest -n $(JOBS) -m "not slow" $(LOWEST)
+
+test-doors: .venv-doors/.doors .venv-newest/.doors ## bilby, Cobaya, PyMC 5 and ArviZ 0.23; and PyMC 6, ArviZ 1 and all else of today
+	.venv-doors/bin/python -m pytest -n $(JOBS) $(DOORS)
+	test ! -e .venv-newest/bin/python || .venv-newest/bin/python -m pytest -n $(JOBS) -m "not slow" $(DOORS)
 
 lint: $(VENV)/.lint            ## ruff (rules and format) and mypy
 	$(BIN)/ruff check .
@@ -53,7 +61,7 @@ reproduce: $(VENV)/.nested     ## every experiment of the paper; make reproduce 
 	$(BIN)/supermodel reproduce $(ARGS)
 
 clean:                         ## remove all that the targets made
-	rm -rf $(VENV) .venv-lowest .venv-peers site .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) .venv-lowest .venv-doors .venv-newest .venv-peers site .pytest_cache .mypy_cache .ruff_cache .hypothesis
 
 $(VENV)/bin/python:
 	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "supermodel needs Python 3.11 or newer, this is " + sys.version)'
@@ -75,6 +83,17 @@ $(VENV)/.bench: pyproject.toml constraints.txt | $(VENV)/bin/python
 .venv-lowest/.test: pyproject.toml constraints-lowest.txt
 	$(PYTHON) -m venv .venv-lowest
 	.venv-lowest/bin/python -m pip install --quiet --disable-pip-version-check -c constraints-lowest.txt -e ".[test]"
+	@touch $@
+
+.venv-doors/.doors: pyproject.toml constraints.txt
+	$(PYTHON) -m venv .venv-doors
+	.venv-doors/bin/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e ".[test,pymc,bilby,cobaya,getdist]" arviz
+	@touch $@
+
+.venv-newest/.doors: pyproject.toml
+	mkdir -p .venv-newest
+	test -z "$(NEWER)" || $(NEWER) -m venv .venv-newest
+	test -z "$(NEWER)" || .venv-newest/bin/python -m pip install --quiet --disable-pip-version-check -e ".[test,pymc,bilby]" "arviz>=1"
 	@touch $@
 
 .venv-peers/.peers: pyproject.toml constraints.txt benchmarks/peers/requirements.txt

@@ -148,7 +148,7 @@ def test_anesthetic(result):
 @pytest.mark.parametrize("library", ["getdist", "anesthetic"])
 def test_a_missing_library_is_named(result, library, monkeypatch):
     monkeypatch.setitem(__import__("sys").modules, library, None)
-    with pytest.raises(SupermodelError, match=rf"supermodel\[{library}\]"):
+    with pytest.raises(SupermodelError, match=rf"supermodel-bayes\[{library}\]"):
         getattr(result, f"to_{library}")()
 
 
