@@ -179,3 +179,15 @@ def test_what_was_killed_goes_on_to_the_same_bits(at, found, tmp_path, monkeypat
     monkeypatch.setattr(Run, "_keep", keep)
     again = sm.count(WAVE, DATA, checkpoint=path, **asked)
     assert again.probabilities == found.probabilities and again.evaluations == found.evaluations
+
+
+def test_probabilities_swing_by_factors_where_ln_z_is_known_to_a_nat():
+    from supermodel.counting.result import swings
+
+    share = np.array([0.9, 0.09, 0.01])
+    up = 0.01 * np.e / (1 + 0.01 * (np.e - 1))  # ln Z of the last is off by a nat, and nothing else
+    assert swings(share, np.array([0.0, 0.0, 1.0]))[2] == pytest.approx(up - 0.01)
+    tiny = 1e-4 * np.array([0.0, 1.0, 2.0])  # small errors: the slopes
+    slopes = (np.diag(share) - np.outer(share, share)) * tiny
+    assert np.allclose(swings(share, tiny), np.sqrt(np.sum(slopes**2, axis=1)), rtol=1e-3)
+    assert np.all(np.isfinite(swings(share, np.array([0.0, np.inf, np.nan])))) and np.all(swings(share, np.full(3, np.inf)) <= 1.5)

@@ -26,6 +26,18 @@ from supermodel.results.storage import write_atomically
 from supermodel.verdict.verdict import Verdict
 
 
+MOST_NATS = 50.0  # beyond which a factor is as good as any
+
+
+def swings(share: np.ndarray, off: np.ndarray) -> np.ndarray:
+    r"""How far each of some probabilities moves, $p_k \to p_k e^{\pm \sigma_j \delta_{jk}} / \sum$: the larger way, in squares over j."""
+    wide = np.zeros(len(share))
+    for j, nats in enumerate(np.minimum(np.nan_to_num(off, nan=MOST_NATS), MOST_NATS)):
+        moved = [share * np.exp(np.where(np.arange(len(share)) == j, sign * nats, 0.0)) for sign in (-1, 1)]
+        wide += np.max([np.square(each / each.sum() - share) for each in moved], axis=0)
+    return np.sqrt(wide)
+
+
 @dataclass(frozen=True, eq=False, repr=False)
 class Count:
     """How many components there are: the probability of each number, and what they are. Natural logarithms.
@@ -73,15 +85,7 @@ class Count:
         share = np.array([p[name] for name in known])
         best = known[int(np.argmax(share))] if known else ""
         off = np.array([inner.log_bayes_factor(name, best).error for name in known])
-        wide = np.zeros(len(known))
-        for i, error in enumerate(off):
-            steps = []
-            for sign in (-1, 1):
-                other = share.copy()
-                other[i] *= np.exp(sign * error)
-                steps.append(np.abs(other / other.sum() - share))
-            wide += np.max(steps, axis=0) ** 2
-        most = dict(zip(known, np.sqrt(wide), strict=True))
+        most = dict(zip(known, swings(share, off), strict=True))
         return {k: Estimate(p[name], max(errors[name], most.get(name, 0.0))) for k, name in self.names.items()}
 
     @cached_property

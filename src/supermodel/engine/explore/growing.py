@@ -204,7 +204,7 @@ class Growing(Explorer):
         of_own = np.concatenate([np.arange(space.dimension)[space.slices[name]] for name in smaller.joint.space.names])
         own = Climber(smaller.joint.opened, self.meter, climber.centre[of_own], climber.scale[of_own])
         found = []
-        for mode in self._better_modes(own, np.searchsorted(np.sort(of_own), places[:-1])):
+        for mode in self._better_modes(own, np.array([np.flatnonzero(of_own == place)[0] for place in places[:-1]])):
             width = np.zeros(space.dimension)
             width[of_own] = np.sqrt(np.sum(np.square(mode.warp.factor), axis=1))
             best = with_smaller(smaller, joint, climber.centre[None], mode.point[None])
