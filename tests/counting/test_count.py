@@ -190,4 +190,4 @@ def test_probabilities_swing_by_factors_where_ln_z_is_known_to_a_nat():
     tiny = 1e-4 * np.array([0.0, 1.0, 2.0])  # small errors: the slopes
     slopes = (np.diag(share) - np.outer(share, share)) * tiny
     assert np.allclose(swings(share, tiny), np.sqrt(np.sum(slopes**2, axis=1)), rtol=1e-3)
-    assert np.all(np.isfinite(swings(share, np.array([0.0, np.inf, np.nan])))) and np.all(swings(share, np.full(3, np.inf)) <= 1.5)
+    assert np.all(np.isfinite(swings(share, np.array([0.0, np.inf, np.nan])))) and np.all(swings(share, np.full(3, np.inf)) <= 1)

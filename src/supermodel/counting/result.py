@@ -25,17 +25,18 @@ from supermodel.results.posterior import ModelPosterior
 from supermodel.results.storage import write_atomically
 from supermodel.verdict.verdict import Verdict
 
-
 MOST_NATS = 50.0  # beyond which a factor is as good as any
 
 
 def swings(share: np.ndarray, off: np.ndarray) -> np.ndarray:
-    r"""How far each of some probabilities moves, $p_k \to p_k e^{\pm \sigma_j \delta_{jk}} / \sum$: the larger way, in squares over j."""
+    r"""How far each of some probabilities moves, $p_k \to p_k e^{\pm \sigma_j \delta_{jk}} / \sum$, the larger way; in squares over
+    j, and never by more than 1.
+    """
     wide = np.zeros(len(share))
     for j, nats in enumerate(np.minimum(np.nan_to_num(off, nan=MOST_NATS), MOST_NATS)):
         moved = [share * np.exp(np.where(np.arange(len(share)) == j, sign * nats, 0.0)) for sign in (-1, 1)]
         wide += np.max([np.square(each / each.sum() - share) for each in moved], axis=0)
-    return np.sqrt(wide)
+    return np.minimum(np.sqrt(wide), 1.0)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
