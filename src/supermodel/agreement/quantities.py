@@ -1,13 +1,13 @@
 r"""$\ln R = \ln Z_{ab} - \ln Z_a - \ln Z_b = \ln I + \ln S$: what the data sets say of each other, each with its error.
 
-With $D_k = \langle \ln L_k \rangle_k - \ln Z_k$, the information gained about the parameters (Kullback-Leibler, posterior to prior),
+With $D_k = \langle \ln L_k \rangle_k - \ln Z_k$, the information gained (Kullback-Leibler divergence of posterior from prior),
 
 $$ \ln I = D_a + D_b - D_{ab}, \qquad
    \ln S = \ln R - \ln I = \langle \ln L_{ab} \rangle_{ab} - \langle \ln L_a \rangle_a - \langle \ln L_b \rangle_b . $$
 
 The evidences cancel in $\ln S$: its error is that of three posterior means, whatever the error of the evidences. The
-dimensionality of each posterior is $d_k = 2 \, \mathrm{var}_k(\ln L_k)$, and $d = d_a + d_b - d_{ab}$ counts the parameters that both
-constrain; where the posteriors are normal and the data agree, $d - 2 \ln S$ follows $\chi^2_d$ (Handley & Lemos 2019).
+dimensionality of each posterior is $d_k = 2 \, \mathrm{var}_k(\ln L_k)$, and $d = d_a + d_b - d_{ab}$ counts the parameters that
+both constrain; where the posteriors are normal and the data agree, $d - 2 \ln S$ follows $\chi^2_d$ (Handley & Lemos 2019).
 """
 
 from __future__ import annotations

@@ -49,7 +49,7 @@ def tension(
     missing: str = "raise",
     progress: bool | None = None,
 ) -> Tension:
-    r"""$\ln R = \ln Z_{ab} - \ln Z_a - \ln Z_b$ and $\ln S = \ln R - \ln I$: do two data sets agree, under a model, on its parameters?
+    r"""$\ln R = \ln Z_{ab} - \ln Z_a - \ln Z_b$ and $\ln S = \ln R - \ln I$: do two data sets agree on a model's parameters?
 
     R is the Bayes factor of one universe for both data sets against one for each; it grows with the width of the priors. The
     suspiciousness S has that taken out; with the dimensionality d, which counts what both constrain, it becomes a p value
@@ -102,7 +102,9 @@ def _given(model: Any, data_a: Any, data_b: Any, other: Any, names: Any) -> dict
         if not isinstance(value, Model):
             raise ModelError(f"`{label}` of tension must be a Model; got {type(value).__name__}. {HOW}")
     if isinstance(names, str) or len(names := tuple(names)) != 2:
-        raise ModelError(f'`names` must be two texts, what the data sets are called, e.g. ("cmb", "sne"); got {names!r}.')
+        raise ModelError(
+            f'`names` must be two texts, what the data sets are called, e.g. ("cmb", "sne"); got {names!r}.'
+        )
     first, second = Part(model, data_a), Part(model if other is None else other, data_b)
     for label, part in (("data_a", first), ("data_b", second)):
         if part.data is None:
@@ -120,7 +122,9 @@ def _given(model: Any, data_a: Any, data_b: Any, other: Any, names: Any) -> dict
 
 def _listed(model: Mapping[str, Any]) -> dict[str, Part]:
     if len(model) != 2:
-        raise ModelError(f"tension is of two data sets; the dict has {len(model)} ({', '.join(map(repr, model))}). {HOW}")
+        raise ModelError(
+            f"tension is of two data sets; the dict has {len(model)} ({', '.join(map(repr, model))}). {HOW}"
+        )
     parts = []
     for name, value in model.items():
         if not isinstance(value, tuple | list) or len(value) != 2 or not isinstance(value[0], Model):

@@ -9,7 +9,7 @@ import numpy as np
 from markupsafe import escape
 
 from supermodel.estimation.estimate import Estimate
-from supermodel.report.numbers import equals, mean_and_sd, number, shown, thousands
+from supermodel.report.numbers import as_ratio, equals, mean_and_sd, number, shown, thousands
 from supermodel.report.tables import Cells, dressed, scalars
 from supermodel.report.text import WIDTH, provenance, symmetries, verdict_lines
 from supermodel.verdict.verdict import WORDS
@@ -57,7 +57,7 @@ def sentence(result: Tension) -> str:
         return f"Whether {first} and {second} agree is not known: {why}."
     r = result.log_r
     universes = (
-        f"one universe for both is {_times(r)} as probable to give these data as one for each"
+        f"these data are {as_ratio(r.value)} times as probable in one universe for both as in one for each"
         if np.isfinite(r.value) else "ln R is unknown"
     )  # fmt: skip
     if not np.isfinite(result.sigma.value):
@@ -71,16 +71,10 @@ def sentence(result: Tension) -> str:
     return f"{first} and {second} {said}: {_apart(result)}. By R, at these priors, {universes}."
 
 
-def _times(r: Estimate) -> str:
-    from supermodel.report.numbers import as_ratio
-
-    return f"{as_ratio(r.value)} times"
-
-
 def _nothing_in_common(result: Tension) -> str:
     return (
-        f"the dimensionality d = {shown(result.dimensionality)} is not positive, so that the data sets constrain nothing in common, "
-        "or their posteriors are far from normal."
+        f"the dimensionality d = {shown(result.dimensionality)} is not positive, so that the data sets constrain nothing in "
+        "common, or their posteriors are far from normal."
     )
 
 
@@ -137,7 +131,11 @@ def number_cells(result: Tension) -> Cells:
     first, second, both = result.names
     rows = (
         ("ln R", shown(result.log_r, sign=True), f"ln Z({both}) - ln Z({first}) - ln Z({second})"),
-        ("ln I", shown(result.log_i, sign=True), f"D({first}) + D({second}) - D({both}): information, depends on the prior"),
+        (
+            "ln I",
+            shown(result.log_i, sign=True),
+            f"D({first}) + D({second}) - D({both}): information, depends on the prior",
+        ),
         ("ln S", shown(result.log_s, sign=True), "ln R - ln I: suspiciousness, does not"),
         ("d", shown(result.dimensionality), f"d({first}) + d({second}) - d({both}): parameters that both constrain"),
     )
@@ -197,12 +195,13 @@ def methods(result: Tension) -> str:
         if np.isfinite(result.sigma.value)
         else f"The Bayesian model dimensionality is d = {shown(result.dimensionality)}, so that no p value is given."
     )
+    r, i, log_s = shown(result.log_r), shown(result.log_i), shown(result.log_s)
     return (
         f"The agreement of {first} and {second} on {', '.join(result.shared)} was measured by the Bayes factor of one set of "
-        f"parameters for both against one for each, ln R = ln Z({both}) - ln Z({first}) - ln Z({second}) = {shown(result.log_r)}, and by "
-        f"the suspiciousness (Handley & Lemos 2019), ln S = ln R - ln I = {shown(result.log_s)}, in which the information ln I = "
-        f"{shown(result.log_i)}, and with it the width of the priors, is taken out. ln S is a difference of posterior means of ln L, and its "
-        f"error that of the draws (at least {thousands(draws)} effective ones of each parameter). {p} Errors are one standard error. The "
-        f"three models were run together with supermodel {result.comparison.versions.get('supermodel', '')} (seed {result.seed}; "
+        f"parameters for both against one for each, ln R = ln Z({both}) - ln Z({first}) - ln Z({second}) = {r}, and by the "
+        f"suspiciousness (Handley & Lemos 2019), ln S = ln R - ln I = {log_s}, in which the information ln I = {i}, and with it "
+        "the width of the priors, is taken out. ln S is a difference of posterior means of ln L, with the error of the draws "
+        f"(at least {thousands(draws)} effective ones of each parameter). {p} Errors are one standard error. The three models were "
+        f"run together with supermodel {result.comparison.versions.get('supermodel', '')} (seed {result.seed}; "
         f"{thousands(result.evaluations['likelihood'])} likelihood calls); the verdict is {result.verdict.level!r}."
     )
