@@ -246,8 +246,13 @@ def test_sigma_is_that_of_p_however_small():
     for log_s, d in ((0.2, 1.7), (-6.5, 2.2), (-60.0, 1.9)):
         assert np.isclose(two_sided(log_s, d), stats.norm.isf(stats.chi2.sf(d - 2 * log_s, d) / 2))
     assert two_sided(5.0, 2.0) == 0
-    far, near = two_sided(-900.0, 2.0), two_sided(-899.0, 2.0)
-    assert 42.3 < near < far < 42.5 and np.isclose(far**2 - near**2, 2.0, rtol=0.01)
+    # Of two degrees of freedom ln p = -x / 2 exactly, and Q(sigma) is known by its own logarithm.
+    for log_s in (-640.0, -900.0, -4e4):
+        assert np.isclose(stats.norm.logsf(two_sided(log_s, 2.0)) + np.log(2), -(1.0 - log_s), rtol=1e-10)
+    across = [
+        two_sided(-log_s, 7.3) for log_s in np.linspace(640, 720, 81)
+    ]  # where the one formula takes over from the other
+    assert np.allclose(np.diff(across), np.diff(across)[0], rtol=0.2) and np.ptp(np.diff(across, 2)) < 1e-5
 
 
 # -- wrong input ------------------------------------------------------------------------------------------------------

@@ -18,13 +18,15 @@ from functools import cached_property
 from typing import TYPE_CHECKING
 
 import numpy as np
-from scipy import stats
+from scipy import special, stats
 
 from supermodel.estimation.estimate import Estimate
 
 if TYPE_CHECKING:
     from supermodel.results.comparison import Comparison
 
+TINY = 1e-290  # p below which a double holds too few digits of it
+TERMS = 200  # of the continued fraction: far out a few would do
 STEP = 1e-4  # of the slope of p and sigma in ln S and d
 
 
@@ -125,14 +127,23 @@ class Quantities:
 
 def two_sided(log_s: float, d: float) -> float:
     """p as standard deviations: p = 0.0455 is 2; 0 where the data agree better than any could disagree."""
-    log_p = stats.chi2.logsf(d - 2 * log_s, d)
-    return float(max(stats.norm.isf(np.exp(log_p) / 2), 0.0)) if log_p > -600 else float(_far(log_p))
-
-
-def _far(log_p: float) -> float:
-    """sigma where p is too small to be written down: ln(p / 2) = ln Q(sigma), by Newton's steps from its first term."""
-    wanted, sigma = log_p - np.log(2.0), np.sqrt(-2 * log_p)
+    p = stats.chi2.sf(d - 2 * log_s, d)
+    if p > TINY:
+        return float(max(stats.norm.isf(p / 2), 0.0))
+    # Too small to be written down: ln(p / 2) = ln Q(sigma), by Newton's steps from its first term.
+    wanted = _log_tail(0.5 * d, 0.5 * d - log_s) - np.log(2.0)
+    sigma = np.sqrt(-2 * wanted)
     for _ in range(50):
         value = stats.norm.logsf(sigma)
-        sigma -= (value - wanted) / -np.exp(stats.norm.logpdf(sigma) - value)
-    return sigma
+        sigma += (value - wanted) * np.exp(value - stats.norm.logpdf(sigma))
+    return float(sigma)
+
+
+def _log_tail(a: float, x: float) -> float:
+    r"""$\ln \Gamma(a, x) / \Gamma(a)$ far out, by Legendre's continued fraction
+    $\Gamma(a, x) = e^{-x} x^a / (x + 1 - a - \frac{1 (1 - a)}{x + 3 - a - \cdots})$.
+    """
+    fraction = 0.0
+    for i in range(TERMS, 0, -1):
+        fraction = i * (i - a) / (x + 2 * i + 1 - a - fraction)
+    return float(a * np.log(x) - x - np.log(x + 1 - a - fraction) - special.gammaln(a))
