@@ -9,7 +9,7 @@ import numpy as np
 from markupsafe import escape
 
 from supermodel.estimation.estimate import Estimate
-from supermodel.report.numbers import as_ratio, equals, mean_and_sd, number, shown, thousands
+from supermodel.report.numbers import as_ratio, mean_and_sd, number, shown, thousands
 from supermodel.report.tables import Cells, dressed, scalars
 from supermodel.report.text import WIDTH, provenance, symmetries, verdict_lines
 from supermodel.verdict.verdict import WORDS
@@ -17,7 +17,7 @@ from supermodel.verdict.verdict import WORDS
 if TYPE_CHECKING:
     from supermodel.agreement.result import Tension
 
-BANDS = ((2.0, "agree"), (3.0, "are in moderate tension"), (np.inf, "are in strong tension"))  # up to so many sigma
+MODERATE, STRONG = 2.0, 3.0  # sigma from which on data sets are said to be in tension
 MOST = 12  # shared numbers that are printed
 PRIOR = (
     "ln R is a Bayes factor and depends on the priors: a prior twice as wide of one parameter that both data sets constrain adds "
@@ -34,7 +34,7 @@ def _apart(result: Tension) -> str:
     """`1.23 ± 0.06 sigma apart (p = 0.22)`, or why it is not known."""
     if not np.isfinite(result.sigma.value):
         return f"ln S = {shown(result.log_s, sign=True)}, sigma unknown (d = {shown(result.dimensionality)})"
-    return f"{_rounded(result.sigma)} sigma apart (p {equals(result.p.value)})"
+    return f"{_rounded(result.sigma)} sigma apart (p {_p(result.p.value)})"
 
 
 def _rounded(e: Estimate) -> str:
@@ -55,20 +55,36 @@ def sentence(result: Tension) -> str:
     if not _is_usable(result):
         why = "the checks failed" if result.verdict.level == "fail" else "only a bound is known"
         return f"Whether {first} and {second} agree is not known: {why}."
-    r = result.log_r
-    universes = (
-        f"these data are {as_ratio(r.value)} times as probable in one universe for both as in one for each"
-        if np.isfinite(r.value) else "ln R is unknown"
-    )  # fmt: skip
+    universes = _universes(result.log_r)
     if not np.isfinite(result.sigma.value):
         return (
             f"How far {first} and {second} are apart cannot be said in sigma: {_nothing_in_common(result)} "
             f"By R, {universes}."
         )
-    low, high = result.sigma.interval(2.0)
-    words = [next(word for most, word in BANDS if value < most) for value in (low, high)]
-    said = words[0] if words[0] == words[1] else " or ".join(dict.fromkeys(words))
+    said = _band(result.sigma)
     return f"{first} and {second} {said}: {_apart(result)}. By R, at these priors, {universes}."
+
+
+def _band(sigma: Estimate) -> str:
+    """A word only if the whole 2-sigma interval of the number of sigma deserves it, else both."""
+    low, high = (int(value >= MODERATE) + int(value >= STRONG) for value in sigma.interval(2.0))
+    if low == 0:
+        return ("agree", "agree or are in moderate tension", "may agree or be in tension")[high]
+    words = ("moderate", "strong")
+    return f"are in {words[low - 1]}{'' if low == high else f' to {words[high - 1]}'} tension"
+
+
+def _universes(r: Estimate) -> str:
+    """R in words, the larger probability first."""
+    if not np.isfinite(r.value):
+        return "nothing is known"
+    more, less = ("one universe for both", "one for each") if r.value > 0 else ("one universe for each", "one for both")
+    return f"these data are {as_ratio(abs(r.value))} times as probable in {more} as in {less}"
+
+
+def _p(p: float) -> str:
+    """`= 0.81`, `= 8.4e-16`: two digits, which is what draws know of it."""
+    return f"= {p:.2g}" if p > 1e-99 else "< 1e-99"
 
 
 def _nothing_in_common(result: Tension) -> str:
@@ -190,7 +206,7 @@ def methods(result: Tension) -> str:
     first, second, both = result.names
     draws = min(result.posterior(name).worst_ess for name in result.names)
     p = (
-        f"With the Bayesian model dimensionality d = {shown(result.dimensionality)} this is p {equals(result.p.value)}, or "
+        f"With the Bayesian model dimensionality d = {shown(result.dimensionality)} this is p {_p(result.p.value)}, or "
         f"{_rounded(result.sigma)} sigma, from the survival function of chi-squared at d - 2 ln S."
         if np.isfinite(result.sigma.value)
         else f"The Bayesian model dimensionality is d = {shown(result.dimensionality)}, so that no p value is given."
