@@ -95,7 +95,9 @@ def _nothing_in_common(result: Tension) -> str:
 
 
 def cautions(result: Tension) -> tuple[str, ...]:
-    """What the numbers are not good for."""
+    """What the numbers are not good for; of numbers that are of no use at all the verdict tells."""
+    if not _is_usable(result):
+        return ()
     found, d = [], result.dimensionality
     count = shared_numbers(result)
     if not d.value > 0:
