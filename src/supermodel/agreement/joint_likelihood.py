@@ -126,7 +126,7 @@ def _union(models: Mapping[str, Model]) -> Space:
     for name, model in models.items():
         if not isinstance(model.space, Space):
             raise ModelError(
-                f"model {name!r} has one joint prior of all its parameters ({type(model.space).__name__}), so that it cannot be seen "
+                f"model {name!r} has one joint prior of all its parameters ({type(model.space).__name__}), so that nobody can see "
                 "whether parameters of one name have one prior, and what both have together is not known. Write both with "
                 "priors parameter by parameter, Model(priors={...}, ...), or one model that takes either data set: "
                 "sm.tension(model, data_a, data_b)."
