@@ -215,6 +215,29 @@ def test_models_that_bring_their_own_data():
     assert found.comparison.fingerprints["data"] != again.comparison.fingerprints["data"]
 
 
+def test_posteriors_that_are_not_normal_have_the_numbers_of_quadrature():
+    """Few counts of one log rate."""
+    counts = {"a": np.array([0, 2, 1, 0]), "b": np.array([4, 2, 5])}
+    u = np.linspace(-9, 9, 20_001)
+    prior = stats.norm(0.3, 1.4).pdf(u)
+
+    def moments(y):
+        log_l = stats.poisson.logpmf(y[:, None], np.exp(u)).sum(axis=0)
+        z = np.trapezoid(np.exp(log_l) * prior, u)
+        w = np.exp(log_l) * prior / z
+        fit = np.trapezoid(w * log_l, u)
+        return np.array([np.log(z), fit, 2 * np.trapezoid(w * (log_l - fit) ** 2, u)])
+
+    one, other, both = moments(counts["a"]), moments(counts["b"]), moments(np.concatenate([*counts.values()]))
+    log_r, log_s, d = (both - one - other) * [1, 1, -1]
+    model = sm.Model({"u": dist.Normal(0.3, 1.4)}, lambda p, y: jnp.sum(dist.Poisson(jnp.exp(p["u"])).log_prob(y)))
+    found = sm.tension(model, counts["a"], counts["b"])
+    p = stats.chi2.sf(d - 2 * log_s, d)
+    expected = {"log_r": log_r, "log_i": log_r - log_s, "log_s": log_s, "dimensionality": d, "p": p}
+    assert max(map(abs, off(found, expected | {"sigma": stats.norm.isf(p / 2)}).values())) < 4
+    assert found.shared == ("u",) and len(found.plot()) == 1
+
+
 def test_data_sets_that_constrain_nothing_in_common_get_no_p():
     """The one knows u + v only, the other u - v only: of normal posteriors d is about 0."""
     x = np.linspace(0.5, 1.5, 12)
@@ -226,6 +249,21 @@ def test_data_sets_that_constrain_nothing_in_common_get_no_p():
     if found.dimensionality.value <= 0:
         assert np.isnan(found.p.value) and "cannot be said in sigma" in found.sentence()
         assert json.loads(found.to_json())["sigma"]["value"] is None
+
+
+def test_a_run_goes_on_from_its_checkpoint_and_is_made_anew_from_a_file(tmp_path):
+    asked = {"min_ess": 400, "checkpoint": tmp_path / "run.ckpt"}
+    found, again = (sm.tension(linear("uv"), NORTH, SOUTH, **asked) for _ in range(2))
+    loaded = sm.Tension(sm.load(found.comparison.save(tmp_path / "run.nc")), found.names, found.shared)
+    for name in QUANTITIES:
+        assert getattr(found, name) == getattr(again, name) == getattr(loaded, name)
+
+
+def test_what_is_of_no_use_says_so():
+    found = sm.tension(linear("uv"), NORTH, SOUTH, max_evaluations=50)
+    assert found.verdict.level == "fail" and "is not known" in found.headline and "checks failed" in found.sentence()
+    assert found.cautions == () and "FAIL" in str(found)
+    assert json.loads(found.to_json())["log_r"]["value"] is None
 
 
 @pytest.mark.slow

@@ -8,7 +8,6 @@ from functools import cached_property
 from typing import Any
 
 from supermodel.agreement.quantities import Quantities
-from supermodel.report.numbers import shown
 from supermodel.results.export import finite, plain
 from supermodel.results.posterior import ModelPosterior
 from supermodel.verdict.verdict import Reason, Verdict, worst
@@ -129,6 +128,3 @@ class Tension(Quantities):
     def to_json(self, indent: int | None = 2) -> str:
         """`asdict` as JSON text; what is not a finite number becomes null."""
         return json.dumps(finite(plain(self.asdict())), indent=indent, allow_nan=False, ensure_ascii=False)
-
-    def __format__(self, spec: str) -> str:
-        return f"ln R = {shown(self.log_r)}, ln S = {shown(self.log_s)}"
