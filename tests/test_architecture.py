@@ -21,7 +21,7 @@ PAPER = TESTS.parent / "src" / "supermodel_paper"  # the reproduction: it may im
 # Left to right.
 FLOW = (
     *("errors", "options", "jax_scope", "exact", "models", "embedding", "sampling", "estimation", "verdict"),
-    *("report", "results", "engine", "comparing", "counting", "regressions", "trust", "survey"),
+    *("report", "results", "engine", "comparing", "counting", "agreement", "regressions", "trust", "survey"),
     *("doors", "cobaya", "spec", "shell"),
 )
 RANK = {name: rank for rank, name in enumerate(FLOW)} | {"__main__": len(FLOW)}

@@ -42,6 +42,8 @@ _HOMES = {
     "count": "supermodel.counting.count",
     "Component": "supermodel.counting.component",
     "Count": "supermodel.counting.result",
+    "tension": "supermodel.agreement.tension",
+    "Tension": "supermodel.agreement.result",
     "compare_many": "supermodel.survey.many",
     "ManyResult": "supermodel.survey.result",
     "regression": "supermodel.regressions.regress",
@@ -64,6 +66,8 @@ __all__ = ["__version__", *sorted(_HOMES)]
 
 if TYPE_CHECKING:
     from supermodel import exact as exact
+    from supermodel.agreement.result import Tension as Tension
+    from supermodel.agreement.tension import tension as tension
     from supermodel.comparing import compare as compare
     from supermodel.comparing import evidence as evidence
     from supermodel.counting.component import Component as Component

@@ -1,0 +1,1 @@
+"""Are two data sets of one universe? See `supermodel.agreement.tension`."""
