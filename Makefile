@@ -17,7 +17,7 @@ DOORS  := tests/doors tests/models/adapters tests/results tests/trust
 NEWER  ?= $(firstword $(wildcard $(HOME)/.pyenv/versions/3.13*/bin/python) $(shell command -v python3.13 python3.12))
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-all test-lowest test-doors lint docs renew bench bench-peers reproduce clean
+.PHONY: help demo test test-long test-all test-lowest test-doors lint docs renew bench bench-peers reproduce clean
 
 help:           ## this list
 	@grep -E '^[a-z-]+: .*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## */\t/' | expand -t 12
@@ -28,6 +28,9 @@ demo: $(VENV)/.core            ## compare two models on the sine data and say wh
 test: $(VENV)/.test            ## ruff and the default tests: what .ci/run calls
 	$(BIN)/ruff check .
 	$(PYTEST) -m "not slow"
+
+test-long: $(VENV)/.test       ## pages and models that take minutes: .ci/run calls it too
+	$(PYTEST) -m slow -k "how_many or stick_breaking" tests/test_documents.py tests/engine/explore/test_fold.py
 
 test-all: $(VENV)/.test-all    ## all tests, the slow ones and those of every adapter as well
 	$(PYTEST)

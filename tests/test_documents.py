@@ -57,7 +57,15 @@ def name(path: Path) -> str:
     return str(path.relative_to(ROOT))
 
 
-@pytest.mark.parametrize("document", [d for d in DOCUMENTS if program(d.read_text()).strip()], ids=name)
+LONG = {"how_many.md"}  # minutes: `make test-long` runs it, and so does the continuous integration
+RUN = [
+    pytest.param(d, id=name(d), marks=[pytest.mark.slow] * (d.name in LONG))
+    for d in DOCUMENTS
+    if program(d.read_text()).strip()
+]
+
+
+@pytest.mark.parametrize("document", RUN)
 def test_examples_run(document, tmp_path):
     done = run(document, tmp_path)
     assert done.returncode == 0, done.stderr[-4000:]

@@ -275,6 +275,7 @@ def broken(**said):
     return sm.Model({"v": prior, "m": dist.Normal(0, 4).expand([3])}, log_likelihood, **said)
 
 
+@pytest.mark.slow
 def test_stick_breaking_is_folded_by_a_canonical_form():
     fold = sm.evidence(broken(exchangeable=sm.Canonical(sticks, 6)), seed=0, progress=False)
     whole = sm.evidence(broken(exchangeable=False), seed=0, progress=False)
